@@ -1,0 +1,251 @@
+import type { ApplyOutcome, OperationResult, OutcomeKind } from '../src/protocol/protocol.ts';
+import { NOTHING, type Execution } from './execute.ts';
+import { BadRequest, ClientGone, Conflict, Rejection, messageOf } from './failures.ts';
+import { checkBaseline, checkContent, checkEpoch } from './fence.ts';
+import type { Frame } from './frame.ts';
+import { forgetWorker, rolesOf } from './holding.ts';
+import type { CheckedManifest } from './manifest.ts';
+import type { Pacer } from './pacer.ts';
+import { persist, promote, type Pod } from './pod.ts';
+import { reloadNow } from './reload.ts';
+import { drainBody, stageBody } from './stage.ts';
+import { Transition } from './transition.ts';
+import type { Change } from './tree.ts';
+import { observeWorker } from './worker-watch.ts';
+import type { WorkerInfo } from './worker.ts';
+
+/** One request to apply, its manifest read and its parts still on the way. */
+export interface ApplyCall {
+  readonly manifest: CheckedManifest;
+  readonly frame: Frame;
+  /** Whether nobody waits for the answer any more. */
+  readonly isGone: () => boolean;
+}
+
+/** From so many bytes of new files on, operations do not wait until those are written. */
+const EARLY_BYTES = 64 * 1024;
+
+/** The steps of one apply and their times. The lock is held. */
+export class ApplyRun {
+  readonly #pod: Pod;
+  readonly #pacer: Pacer;
+  readonly #call: ApplyCall;
+  readonly #began = performance.now();
+  readonly #times = { stage: 0, write: 0, operations: 0, reload: 0, confirmed: 0 };
+  #failed: readonly OperationResult[] = [];
+  #executed = 0;
+  #wantsReload = false;
+
+  constructor(pod: Pod, pacer: Pacer, call: ApplyCall) {
+    this.#pod = pod;
+    this.#pacer = pacer;
+    this.#call = call;
+  }
+
+  async execute(): Promise<ApplyOutcome> {
+    const { manifest, isGone } = this.#call;
+    const { holding, tree } = this.#pod;
+    if (isGone()) throw new ClientGone();
+    const worker = await observeWorker(this.#pod);
+    await this.#fence();
+    this.#wantsReload = this.#needsReload();
+    this.#checkKnownBad();
+    const changes = tree.changesTo(manifest.files);
+    const instructions = this.#instructions();
+    if (changes.length + instructions.length === 0) {
+      await this.#idle();
+    } else {
+      await this.#change(changes, worker);
+    }
+    if (this.#wantsReload || worker === null || this.#failed.length > 0)
+      return this.#reload(worker);
+    holding.pending = null; // the operations reached the plan, so nothing is left to reload for
+    this.#confirm();
+    return this.#outcome(kindOf(changes.length, instructions.length));
+  }
+
+  rejected(error: Rejection): ApplyOutcome {
+    const { stage, message } = error;
+    return { ...this.#outcome('rejected'), error: { stage, message } };
+  }
+
+  async #fence(): Promise<void> {
+    const { manifest } = this.#call;
+    const { holding, storage, deletes, tree } = this.#pod;
+    if (manifest.validated !== undefined && manifest.validated === holding.applied) {
+      if (holding.lkg !== holding.applied) promote(this.#pod);
+    }
+    checkEpoch(manifest, holding);
+    if (manifest.epoch > holding.highestEpoch) {
+      holding.highestEpoch = manifest.epoch;
+      await storage.saveState(holding, deletes.names(), { durable: true });
+    }
+    checkBaseline(manifest, holding);
+    checkContent(manifest, tree);
+    if (manifest.mode === 'revert') holding.pending = null;
+  }
+
+  #checkKnownBad(): void {
+    const { planId } = this.#call.manifest;
+    if (!this.#wantsReload) return;
+    const message = this.#pod.knownBad.find(planId, performance.now());
+    if (message !== undefined) throw new Rejection('reload', message);
+  }
+
+  #needsReload(): boolean {
+    const { mode, reload, planId } = this.#call.manifest;
+    if (mode === 'reload') return true;
+    const { running, workerOperations } = this.#pod.holding;
+    const runsAlready = mode === 'revert' && running === planId && workerOperations === 0;
+    return reload && !runsAlready;
+  }
+
+  /** Nothing changes but the name of what is held. */
+  async #idle(): Promise<void> {
+    const { holding, plans } = this.#pod;
+    await drainBody(this.#call, plans);
+    if (holding.applied === this.#call.manifest.planId) return;
+    holding.applied = this.#call.manifest.planId;
+    holding.generation += 1;
+  }
+
+  async #change(changes: readonly Change[], worker: WorkerInfo | null): Promise<void> {
+    const { holding, tree, workshop } = this.#pod;
+    const { manifest } = this.#call;
+    const generation = holding.generation + 1;
+    const operations = worker !== null && this.#instructions().length > 0;
+    const transition = await asRejection('stage', () =>
+      Transition.begin(tree, workshop, {
+        generation,
+        from: holding.applied,
+        to: manifest.planId,
+        operations,
+        changes,
+      }),
+    );
+    await this.#fill(transition, worker);
+    await this.#install(transition);
+    holding.generation = generation;
+    holding.applied = manifest.planId;
+    if (changes.length > 0) holding.treeChangedMs = Date.now();
+    for (const { path, previous } of transition.record.changes) {
+      if (!holding.lkgDelta.has(path)) holding.lkgDelta.set(path, previous);
+    }
+  }
+
+  /** Files are staged and operations executed: side by side when the files are large. */
+  async #fill(transition: Transition, worker: WorkerInfo | null): Promise<void> {
+    const bytes = transition.record.changes.reduce((sum, { next }) => sum + (next?.size ?? 0), 0);
+    const early = bytes > EARLY_BYTES ? this.#operate(worker) : undefined;
+    const began = performance.now();
+    try {
+      await stageBody(this.#call, transition, this.#pod);
+    } catch (error: unknown) {
+      await early;
+      await transition.rollback();
+      if (error instanceof BadRequest || error instanceof Conflict) throw error;
+      throw new Rejection('stage', messageOf(error), { cause: error });
+    }
+    this.#times.stage = performance.now() - began;
+    await (early ?? this.#operate(worker));
+  }
+
+  async #install(transition: Transition): Promise<void> {
+    const began = performance.now();
+    try {
+      await transition.install();
+    } catch (error: unknown) {
+      const { holding, metrics } = this.#pod;
+      const restored = await transition.rollback();
+      metrics.count('haptic_agent_rollbacks_total', 'previous');
+      holding.generation += 1;
+      if (!restored) holding.applied = null;
+      holding.treeChangedMs = Date.now();
+      throw new Rejection('write', messageOf(error), { cause: error });
+    }
+    this.#times.write = performance.now() - began;
+  }
+
+  #instructions(): CheckedManifest['operations'] {
+    const { manifest } = this.#call;
+    return this.#wantsReload ? manifest.inPlaceOperations : manifest.operations;
+  }
+
+  async #operate(worker: WorkerInfo | null): Promise<void> {
+    const { executor, holding, plans, metrics } = this.#pod;
+    const instructions = this.#instructions();
+    const began = performance.now();
+    const execution: Execution =
+      worker === null || instructions.length === 0
+        ? NOTHING
+        : await executor.run(instructions, worker);
+    this.#failed = execution.failed;
+    this.#executed = execution.done.length;
+    metrics.count('haptic_agent_operations_total', 'ok', execution.done.length);
+    metrics.count('haptic_agent_operations_total', 'failed', execution.failed.length);
+    this.#times.operations = performance.now() - began;
+    if (execution.failed.length === 0 && instructions.length > 0) this.#confirm();
+    if (!execution.certain) {
+      forgetWorker(holding);
+      return;
+    }
+    holding.workerOperations += execution.done.length;
+    await plans.append(execution.done);
+  }
+
+  /** The files are there and the worker has to read them: now, when it is time, or when HAProxy runs again. */
+  async #reload(worker: WorkerInfo | null): Promise<ApplyOutcome> {
+    const { manifest } = this.#call;
+    if (worker === null) return this.#scheduled(this.#pacer.scheduleWhenUp(manifest.planId));
+    const delay = this.#pacer.delay({
+      notBeforeMs: manifest.reloadNotBeforeMs,
+      intervalMs: manifest.reloadIntervalMs,
+    });
+    if (delay > 0) {
+      this.#pacer.schedule(manifest.planId, delay);
+      return this.#scheduled(delay);
+    }
+    const began = performance.now();
+    this.#pod.holding.pending = null;
+    await persist(this.#pod);
+    const result = await reloadNow(this.#pod, manifest.planId);
+    this.#times.reload = performance.now() - began;
+    if (result.kind === 'down') {
+      return this.#scheduled(this.#pacer.scheduleWhenUp(manifest.planId));
+    }
+    if (result.kind === 'failed') throw new Rejection('reload', result.message);
+    this.#times.confirmed = performance.now() - this.#began;
+    return this.#outcome('reload');
+  }
+
+  #scheduled(reloadInMs: number): ApplyOutcome {
+    return { ...this.#outcome('scheduled'), reloadInMs: Math.ceil(reloadInMs) };
+  }
+
+  #confirm(): void {
+    if (this.#times.confirmed === 0) this.#times.confirmed = performance.now() - this.#began;
+  }
+
+  #outcome(outcome: OutcomeKind): ApplyOutcome {
+    return {
+      outcome,
+      roles: rolesOf(this.#pod.holding),
+      failedOperations: this.#failed,
+      operationsRun: this.#executed,
+      timings: { ...this.#times, total: performance.now() - this.#began },
+    };
+  }
+}
+
+function kindOf(changes: number, operations: number): OutcomeKind {
+  if (operations > 0) return 'runtime';
+  return changes > 0 ? 'files' : 'noop';
+}
+
+async function asRejection<T>(stage: 'stage', work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error: unknown) {
+    throw new Rejection(stage, messageOf(error), { cause: error });
+  }
+}

@@ -1,0 +1,67 @@
+import type { AgentState, Digest, Roles } from '../src/protocol/protocol.ts';
+import type { Kept } from './objects.ts';
+import type { WorkerIdentity } from './worker.ts';
+
+export type LastReload = NonNullable<AgentState['lastReload']>;
+
+/** A reload that is not yet due, or that waits for HAProxy to run at all. */
+export interface PendingReload {
+  readonly planId: Digest;
+  /** Milliseconds since 1970. */
+  readonly dueMs: number;
+  /** Set while HAProxy does not run: when to give up and go back to the last known good files. */
+  readonly giveUpMs?: number;
+}
+
+/**
+ * What the pod holds (see docs/protocol.md, "Roles"), in memory. Everything that changes it does so under the lock and
+ * has it persisted afterwards.
+ */
+export interface Holding {
+  applied: Digest | null;
+  running: Digest | null;
+  lkg: Digest | null;
+  workerOperations: number;
+  /** The worker that `running` and `workerOperations` speak of. */
+  worker: WorkerIdentity | null;
+  highestEpoch: number;
+  /** Counts changes of the tree; journal and state are matched by it. */
+  generation: number;
+  /** When the tree last changed, in milliseconds since 1970: a worker that started later has read this tree. */
+  treeChangedMs: number;
+  pending: PendingReload | null;
+  lastReload: LastReload | null;
+  /** Start of the last reload that was tried, in milliseconds since 1970; paces the next. */
+  lastReloadMs: number;
+  /** What differs between the last known good tree and the one on disk: the former content of each path. */
+  readonly lkgDelta: Map<string, Kept | null>;
+}
+
+/** Of a pod that nobody has applied anything to. */
+export const emptyHolding = (): Holding => ({
+  applied: null,
+  running: null,
+  lkg: null,
+  workerOperations: 0,
+  worker: null,
+  highestEpoch: 0,
+  generation: 0,
+  treeChangedMs: 0,
+  pending: null,
+  lastReload: null,
+  lastReloadMs: 0,
+  lkgDelta: new Map(),
+});
+
+export const rolesOf = (holding: Holding): Roles => ({
+  applied: holding.applied,
+  running: holding.running,
+  workerOperations: holding.workerOperations,
+  lkg: holding.lkg,
+});
+
+/** From here on nobody knows what the worker holds; only a reload leaves that. */
+export function forgetWorker(holding: Holding): void {
+  holding.running = null;
+  holding.workerOperations = 0;
+}

@@ -1,0 +1,67 @@
+import type { Operation } from '../src/protocol/protocol.ts';
+import type { EntryOperation, ServerOperation } from './commands.ts';
+
+/** A stretch of operations that go to the worker in the same way, together. */
+export type Lane = { readonly first: Operation } & (
+  | { readonly kind: 'servers'; readonly operations: ServerOperation[] }
+  | { readonly kind: 'readd'; readonly operation: ServerOperation }
+  | { readonly kind: 'entries'; readonly operations: EntryOperation[] }
+  | {
+      readonly kind: 'deletions';
+      readonly operations: Extract<Operation, { kind: 'map_delete' }>[];
+    }
+  | {
+      readonly kind: 'replacement';
+      readonly operation: Extract<Operation, { kind: 'map_replace' }>;
+    }
+);
+
+/**
+ * Cuts a list of operations into lanes without changing their order.
+ *
+ * @param isLeaving whether a `backend/server` waits for its deletion
+ */
+export function lanesOf(
+  operations: readonly Operation[],
+  isLeaving: (name: string) => boolean,
+): Lane[] {
+  const lanes: Lane[] = [];
+  const removed = new Set<string>();
+  for (const operation of operations) {
+    const name = 'server' in operation ? `${operation.backend}/${operation.server}` : '';
+    const comesBack = operation.kind === 'server_add' && (removed.has(name) || isLeaving(name));
+    if (operation.kind === 'server_remove') removed.add(name);
+    if (comesBack) removed.delete(name);
+    const lane = comesBack
+      ? ({ kind: 'readd', operation, first: operation } as const)
+      : laneOf(operation);
+    if (!joined(lanes.at(-1), lane)) lanes.push(lane);
+  }
+  return lanes;
+}
+
+function laneOf(operation: Operation): Lane {
+  const first = operation;
+  switch (operation.kind) {
+    case 'map_add':
+    case 'map_set':
+      return { kind: 'entries', operations: [operation], first };
+    case 'map_delete':
+      return { kind: 'deletions', operations: [operation], first };
+    case 'map_replace':
+      return { kind: 'replacement', operation, first };
+    default:
+      return { kind: 'servers', operations: [operation], first };
+  }
+}
+
+/** Appends the operations of `next` to `last` when they go the same way. */
+function joined(last: Lane | undefined, next: Lane): boolean {
+  if (last?.kind === 'servers' && next.kind === 'servers') last.operations.push(...next.operations);
+  else if (last?.kind === 'entries' && next.kind === 'entries')
+    last.operations.push(...next.operations);
+  else if (last?.kind === 'deletions' && next.kind === 'deletions')
+    last.operations.push(...next.operations);
+  else return false;
+  return true;
+}

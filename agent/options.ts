@@ -1,0 +1,113 @@
+import { isAbsolute, join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { messageOf } from './failures.ts';
+import { isCanonicalPath } from './paths.ts';
+
+/** Settings of one agent; every path is absolute but `config`. */
+export interface AgentOptions {
+  readonly baseDir: string;
+  /** Main configuration file, relative to the base directory. */
+  readonly config: string;
+  readonly masterSocket: string;
+  readonly workerSocket: string;
+  readonly stateFile: string;
+  readonly listen: ListenAddress;
+  readonly metricsListen: ListenAddress | undefined;
+  readonly tokenFile: string;
+  /** Least distance of two reloads that the agent wants by itself, in milliseconds. */
+  readonly reloadIntervalMs: number;
+}
+
+export interface ListenAddress {
+  readonly host: string;
+  /** 0 = any free port. */
+  readonly port: number;
+}
+
+/** What the command line asks for. */
+export type CommandLine =
+  | { readonly kind: 'run'; readonly options: AgentOptions }
+  | { readonly kind: 'help' }
+  | { readonly kind: 'wrong'; readonly message: string };
+
+export const HELP = `Usage: haptic-agent --base-dir DIR --token-file FILE [options]
+
+Owns the files and sockets of one HAProxy and applies what the HAPTIC controller sends.
+
+  --base-dir DIR            directory of the HAProxy configuration, without symbolic links below it
+  --config FILE             main file, relative to the base directory (haproxy.cfg)
+  --master-socket PATH      HAProxy's master socket, relative to the base directory (haproxy-master.sock)
+  --worker-socket PATH      the worker's stats socket, relative to the base directory (haproxy-worker.sock)
+  --listen HOST:PORT        where the controller reaches the agent (127.0.0.1:5555); port 0 = any free one
+  --metrics-listen HOST:PORT  a second listener for /healthz, /readyz and /metrics only
+  --token-file FILE         bearer token of the controller
+  --state-file FILE         what survives a restart, relative to the base directory (.haptic-agent.json)
+  --reload-interval-ms N    least distance of two reloads the agent decides on itself (5000)
+  --help                    this text
+`;
+
+const SPEC = {
+  'base-dir': { type: 'string' },
+  config: { type: 'string', default: 'haproxy.cfg' },
+  'master-socket': { type: 'string', default: 'haproxy-master.sock' },
+  'worker-socket': { type: 'string', default: 'haproxy-worker.sock' },
+  listen: { type: 'string', default: '127.0.0.1:5555' },
+  'metrics-listen': { type: 'string' },
+  'token-file': { type: 'string' },
+  'state-file': { type: 'string', default: '.haptic-agent.json' },
+  'reload-interval-ms': { type: 'string', default: '5000' },
+  help: { type: 'boolean', default: false },
+} as const;
+
+/** Reads the command line; never throws. */
+export function parseCommandLine(args: readonly string[]): CommandLine {
+  try {
+    const { values } = parseArgs({ args: [...args], options: SPEC, allowPositionals: false });
+    if (values.help) return { kind: 'help' };
+    const baseDir = resolve(required(values['base-dir'], '--base-dir'));
+    const below = (path: string): string => (isAbsolute(path) ? path : join(baseDir, path));
+    if (!isCanonicalPath(values.config)) throw new Error('--config must be a relative path');
+    return {
+      kind: 'run',
+      options: {
+        baseDir,
+        config: values.config,
+        masterSocket: below(values['master-socket']),
+        workerSocket: below(values['worker-socket']),
+        stateFile: below(values['state-file']),
+        listen: address(values.listen, '--listen'),
+        metricsListen:
+          values['metrics-listen'] === undefined
+            ? undefined
+            : address(values['metrics-listen'], '--metrics-listen'),
+        tokenFile: required(values['token-file'], '--token-file'),
+        reloadIntervalMs: milliseconds(values['reload-interval-ms']),
+      },
+    };
+  } catch (error: unknown) {
+    return { kind: 'wrong', message: messageOf(error) };
+  }
+}
+
+function required(value: string | undefined, name: string): string {
+  if (value === undefined || value === '') throw new Error(`${name} is needed`);
+  return value;
+}
+
+function address(text: string, name: string): ListenAddress {
+  const at = text.lastIndexOf(':');
+  const port = Number(text.slice(at + 1));
+  const host = text.slice(0, at).replace(/^\[(.*)\]$/, '$1');
+  if (at < 0 || text.endsWith(':') || !Number.isInteger(port) || port < 0 || port > 65_535) {
+    throw new Error(`${name} must be HOST:PORT, not "${text}"`);
+  }
+  return { host: host === '' ? '::' : host, port };
+}
+
+function milliseconds(text: string): number {
+  const value = Number(text);
+  if (text.trim() === '' || !Number.isInteger(value) || value < 0) {
+    throw new Error(`--reload-interval-ms must be a whole number, not "${text}"`);
+  }
+  return value;
+}

@@ -1,0 +1,132 @@
+import { LIMITS, type Digest } from '../src/protocol/protocol.ts';
+import { messageOf } from './failures.ts';
+import { persist, type Pod } from './pod.ts';
+import { reloadNow, restoreLastKnownGood, type ReloadResult } from './reload.ts';
+import { observeWorker } from './worker-watch.ts';
+
+/** When a reload may start. */
+export interface Pace {
+  /** Milliseconds from now. */
+  readonly notBeforeMs: number;
+  /** Least distance from the last one in milliseconds. */
+  readonly intervalMs: number;
+}
+
+const RETRY_DOWN_MS = 250;
+const WATCH_MS = 1_000;
+const TICK_MS = 100;
+
+/**
+ * Runs what is due later: scheduled reloads, deletions, and the watch over the worker. One timer, and everything it does
+ * happens under the lock.
+ */
+export class Pacer {
+  readonly #pod: Pod;
+  #timer: NodeJS.Timeout | undefined;
+  #lastWatch = 0;
+
+  constructor(pod: Pod) {
+    this.#pod = pod;
+  }
+
+  start(): void {
+    this.#arm(TICK_MS);
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  /** Milliseconds until a reload may start; 0 = now. */
+  delay({ notBeforeMs, intervalMs }: Pace): number {
+    const sinceLast = Date.now() - this.#pod.holding.lastReloadMs;
+    return Math.max(0, notBeforeMs, sinceLast < 0 ? 0 : intervalMs - sinceLast);
+  }
+
+  /** Schedules a reload onto the files on disk; the newest wins. The lock must be held. */
+  schedule(planId: Digest, inMs: number): void {
+    this.#pod.holding.pending = { planId, dueMs: Date.now() + inMs };
+  }
+
+  /** A reload that waits for HAProxy to run again, for a limited time. The lock must be held. */
+  scheduleWhenUp(planId: Digest): number {
+    const giveUpMs = this.#pod.holding.pending?.giveUpMs ?? Date.now() + LIMITS.reloadTimeoutMs;
+    this.#pod.holding.pending = { planId, dueMs: Date.now() + RETRY_DOWN_MS, giveUpMs };
+    return RETRY_DOWN_MS;
+  }
+
+  #arm(ms: number): void {
+    this.#timer = setTimeout(() => {
+      void this.#tick();
+    }, ms);
+    this.#timer.unref();
+  }
+
+  async #tick(): Promise<void> {
+    const { lock, log, holding, deletes } = this.#pod;
+    const now = Date.now();
+    const watch = now - this.#lastWatch >= WATCH_MS;
+    const reload = holding.pending !== null && holding.pending.dueMs <= now;
+    if (watch || reload || deletes.size > 0) {
+      await lock
+        .run(() => this.#work(watch))
+        .catch((error: unknown) => log.error('pacer failed', { error: messageOf(error) }));
+    }
+    if (this.#timer !== undefined) this.#arm(TICK_MS);
+  }
+
+  async #work(watch: boolean): Promise<void> {
+    if (watch) {
+      this.#lastWatch = Date.now();
+      await observeWorker(this.#pod);
+    }
+    const { pending } = this.#pod.holding;
+    if (pending !== null && pending.dueMs <= Date.now()) await this.#fire(pending.planId);
+    if (this.#pod.deletes.size > 0) await this.#delete();
+  }
+
+  async #fire(planId: Digest): Promise<void> {
+    const pod = this.#pod;
+    if (pod.holding.applied !== planId) {
+      pod.holding.pending = null; // the files are others by now, and whoever wrote them has decided anew
+      await persist(pod);
+      return;
+    }
+    const result = await reloadNow(pod, planId);
+    await this.#settle(planId, result);
+    await persist(pod);
+  }
+
+  async #settle(planId: Digest, result: ReloadResult): Promise<void> {
+    const { holding } = this.#pod;
+    if (result.kind !== 'down') {
+      holding.pending = null;
+      return;
+    }
+    this.scheduleWhenUp(planId);
+    if ((holding.pending?.giveUpMs ?? Infinity) > Date.now()) return;
+    holding.pending = null;
+    holding.lastReload = {
+      planId,
+      ok: false,
+      message: 'HAProxy does not run',
+      atMs: Date.now(),
+      durationMs: 0,
+    };
+    await restoreLastKnownGood(this.#pod);
+  }
+
+  async #delete(): Promise<void> {
+    const { deletes, worker, log, holding, options, storage } = this.#pod;
+    const { deleted, stuck } = await deletes.attempt(worker);
+    if (stuck.length > 0) {
+      log.warn('servers that only a reload removes', { servers: stuck.slice(0, 32) });
+      if (holding.pending === null && holding.applied !== null) {
+        const pace = { notBeforeMs: 0, intervalMs: options.reloadIntervalMs };
+        this.schedule(holding.applied, this.delay(pace));
+      }
+    }
+    if (deleted > 0 || stuck.length > 0) await storage.saveState(holding, deletes.names());
+  }
+}

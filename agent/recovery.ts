@@ -1,0 +1,75 @@
+import { emptyFolder } from './disk.ts';
+import { forgetWorker } from './holding.ts';
+import { persist, type Pod } from './pod.ts';
+import { Transition, type JournalRecord } from './transition.ts';
+import type { Change } from './tree.ts';
+import { sameWorker } from './worker.ts';
+
+/**
+ * Finds out what the pod holds after a start, whatever the process before was doing when it ended. Afterwards `applied`
+ * names the tree before the last apply, the tree after it, or nothing.
+ */
+export async function recover(pod: Pod): Promise<void> {
+  const { holding, tree, workshop, plans, storage, log, metrics } = pod;
+  const loaded = await storage.load(holding, tree);
+  await workshop.objects.open();
+  await plans.open();
+  const record = await workshop.journal();
+  if (record !== undefined && loaded.known && record.generation > holding.generation) {
+    await recoverTransition(pod, record);
+  } else if (record !== undefined && !loaded.known) {
+    await recoverFirst(pod, record);
+  }
+  const differing = await tree.verify();
+  if (differing.length > 0) {
+    log.warn('files are not as the agent left them', { paths: differing.slice(0, 32) });
+    metrics.count('haptic_agent_drift_found_total', 'file', differing.length);
+    holding.applied = null;
+    holding.generation += 1;
+  }
+  if (sameWorker(holding.worker, await pod.worker.info())) {
+    for (const name of loaded.pendingDeletes) pod.deletes.add(name);
+  }
+  await emptyFolder(workshop.stage);
+  await persist(pod);
+  log.info('recovered', { applied: holding.applied, running: holding.running, lkg: holding.lkg });
+}
+
+async function recoverTransition(pod: Pod, record: JournalRecord): Promise<void> {
+  const { holding, tree, workshop, log } = pod;
+  const former = record.changes.map(({ path, previous }) => ({ path, next: previous }));
+  log.warn('an apply was interrupted', { from: record.from, to: record.to });
+  if (await tree.matches(record.changes)) {
+    remember(pod, record.changes);
+    holding.applied = record.to;
+    for (const { path, previous } of record.changes) {
+      if (!holding.lkgDelta.has(path)) holding.lkgDelta.set(path, previous);
+    }
+  } else {
+    const intact = await Transition.resume(tree, workshop, record).undo();
+    remember(pod, former);
+    holding.applied = intact ? record.from : null;
+  }
+  holding.generation = record.generation;
+  holding.treeChangedMs = Date.now();
+  if (record.operations) forgetWorker(holding);
+}
+
+/** Interrupted in the very first apply: what stood there before was not the agent's. */
+async function recoverFirst(pod: Pod, record: JournalRecord): Promise<void> {
+  await Transition.resume(pod.tree, pod.workshop, record).undo();
+  remember(
+    pod,
+    record.changes.map(({ path }) => ({ path, next: null })),
+  );
+  pod.holding.generation = record.generation;
+  pod.holding.treeChangedMs = Date.now();
+}
+
+/** What the agent holds at these paths, as far as it wrote it. */
+function remember(pod: Pod, changes: readonly Change[]): void {
+  for (const { path, next } of changes) {
+    if (next === null || next.foreign === true) pod.tree.held.delete(path);
+    else pod.tree.held.set(path, { digest: next.digest, size: next.size, kind: next.kind });
+  }
+}

@@ -1,0 +1,145 @@
+/**
+ * Memoised cells: what a cell made, for which argument, and what it read meanwhile. A reverse index leads from a read
+ * to the cells that made it, so that a change costs the cells it concerns and no scan over all of them.
+ */
+
+/** Names one thing that can be read, at the grain of an object or an index bucket. */
+export interface Read {
+  /** Unique over everything readable. */
+  readonly key: string;
+  /** What is there now; compared by identity, lists element by element. */
+  readonly look: () => unknown;
+}
+
+/** One evaluated cell. It is valid while its argument and everything it read are the same objects. */
+export interface Cell<Result> {
+  readonly argument: unknown;
+  readonly result: Result;
+  readonly reads: readonly string[];
+}
+
+/** Collects the reads of the cell that is being evaluated. */
+export class Reads {
+  readonly seen = new Map<string, unknown>();
+
+  /** Looks, records and returns what was seen; a second look at the same key sees the same. */
+  read(read: Read): unknown {
+    if (this.seen.has(read.key)) return this.seen.get(read.key);
+    const value = read.look();
+    this.seen.set(read.key, value);
+    return value;
+  }
+}
+
+interface Watched {
+  readonly seen: unknown;
+  readonly cells: Set<CellHandle>;
+}
+
+interface CellHandle {
+  readonly slot: Slot<unknown>;
+  readonly key: string;
+}
+
+/** Cells of one collection by key, with the keys that have become invalid since {@link Slot.settle}. */
+export class Slot<Result> {
+  readonly #index: CellIndex;
+  readonly #cells = new Map<string, Cell<Result> & { readonly handle: CellHandle }>();
+  readonly #stale = new Set<string>();
+
+  constructor(index: CellIndex) {
+    this.#index = index;
+  }
+
+  get size(): number {
+    return this.#cells.size;
+  }
+
+  /** Keys whose cells were dropped because something they read has changed. */
+  get stale(): ReadonlySet<string> {
+    return this.#stale;
+  }
+
+  /** The result for this argument if it is still valid. */
+  valid(key: string, argument: unknown): Cell<Result> | undefined {
+    const cell = this.#cells.get(key);
+    return cell !== undefined && cell.argument === argument ? cell : undefined;
+  }
+
+  keep(key: string, made: { argument: unknown; result: Result; reads: Reads }): Cell<Result> {
+    this.drop(key);
+    const handle: CellHandle = { slot: this as Slot<unknown>, key };
+    const reads = [...made.reads.seen.keys()];
+    for (const [read, seen] of made.reads.seen) this.#index.watch(read, seen, handle);
+    const cell = { argument: made.argument, result: made.result, reads, handle };
+    this.#cells.set(key, cell);
+    return cell;
+  }
+
+  drop(key: string): void {
+    const cell = this.#cells.get(key);
+    if (cell === undefined) return;
+    this.#cells.delete(key);
+    for (const read of cell.reads) this.#index.unwatch(read, cell.handle);
+  }
+
+  invalidate(key: string): void {
+    this.drop(key);
+    this.#stale.add(key);
+  }
+
+  /** Everything stale has been taken into a finished render. */
+  settle(): void {
+    this.#stale.clear();
+  }
+
+  clear(): void {
+    for (const key of [...this.#cells.keys()]) this.drop(key);
+    this.#stale.clear();
+  }
+}
+
+/** From a read to the cells that made it. */
+export class CellIndex {
+  readonly #watched = new Map<string, Watched>();
+
+  /** Distinct things that living cells have read. */
+  get size(): number {
+    return this.#watched.size;
+  }
+
+  keys(): Iterable<string> {
+    return this.#watched.keys();
+  }
+
+  has(read: string): boolean {
+    return this.#watched.has(read);
+  }
+
+  watch(read: string, seen: unknown, handle: CellHandle): void {
+    const watched = this.#watched.get(read);
+    if (watched === undefined) this.#watched.set(read, { seen, cells: new Set([handle]) });
+    else watched.cells.add(handle);
+  }
+
+  unwatch(read: string, handle: CellHandle): void {
+    const watched = this.#watched.get(read);
+    watched?.cells.delete(handle);
+    if (watched?.cells.size === 0) this.#watched.delete(read);
+  }
+
+  /** Looks again and drops the cells that saw something else. */
+  refresh(read: string, look: () => unknown): void {
+    const watched = this.#watched.get(read);
+    if (watched === undefined || isSame(watched.seen, look())) return;
+    for (const { slot, key } of [...watched.cells]) slot.invalidate(key);
+  }
+}
+
+/** Identity; of two lists, of their elements. */
+export const isSame = (left: unknown, right: unknown): boolean =>
+  Object.is(left, right) ||
+  (Array.isArray(left) &&
+    Array.isArray(right) &&
+    left.length === right.length &&
+    left.every((element, index) => Object.is(element, right[index])));

@@ -1,0 +1,165 @@
+import { parseArgs, type ParseArgsOptionDescriptor } from 'node:util';
+
+/** Exit statuses of every command. */
+export const EXIT = { good: 0, badInput: 1, couldNotRun: 2 } as const;
+
+/** Where a command prints, and what it may read from outside. */
+export interface Terminal {
+  readonly out: (text: string) => void;
+  readonly err: (text: string) => void;
+  readonly isTerminal: boolean;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Aborts when the user wants the command to end. */
+  readonly signal: AbortSignal;
+}
+
+export interface Option extends ParseArgsOptionDescriptor {
+  /** One line for `--help`. */
+  readonly help: string;
+  /** Name of the value in `--help`, for options of type string. */
+  readonly value?: string;
+}
+
+export type Values = Readonly<Record<string, string | boolean | undefined>>;
+
+export interface Command {
+  readonly name: string;
+  /** For example `DIR`; as many positional arguments as words. */
+  readonly arguments: readonly string[];
+  readonly summary: string;
+  /** Further paragraphs of `--help`. */
+  readonly details?: string;
+  readonly options: Readonly<Record<string, Option>>;
+  /** Returns the exit status. May throw {@link UsageError} or {@link CommandError}. */
+  readonly run: (call: Call) => Promise<number>;
+}
+
+export interface Call {
+  readonly positionals: readonly string[];
+  readonly values: Values;
+  readonly terminal: Terminal;
+}
+
+/** The call's words are off: exit status 2 and a hint at `--help`. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
+
+/** The command could not do its work; the message says what is wrong and what to do. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError';
+  readonly status: number;
+  constructor(message: string, status: number = EXIT.couldNotRun, options?: ErrorOptions) {
+    super(message, options);
+    this.status = status;
+  }
+}
+
+const COMMON: Readonly<Record<string, Option>> = {
+  help: { type: 'boolean', short: 'h', help: 'show this help' },
+  output: { type: 'string', value: 'text|json', default: 'text', help: 'form of the result' },
+};
+
+/** Finds, parses and runs one of `commands`; every failure becomes a message and an exit status. */
+export const runCommand = async (
+  commands: readonly Command[],
+  argv: readonly string[],
+  terminal: Terminal,
+): Promise<number> => {
+  const [name, ...words] = argv;
+  if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
+    terminal.out(overview(commands));
+    return name === undefined ? EXIT.couldNotRun : EXIT.good;
+  }
+  const command = commands.find((candidate) => candidate.name === name);
+  if (command === undefined) {
+    terminal.err(`haptic: there is no command '${name}'; see haptic --help\n`);
+    return EXIT.couldNotRun;
+  }
+  try {
+    const call = parse(command, words);
+    if (call.values['help'] === true) {
+      terminal.out(usage(command));
+      return EXIT.good;
+    }
+    return await command.run({ ...call, terminal });
+  } catch (error) {
+    return explain(command, error, terminal);
+  }
+};
+
+const parse = (command: Command, words: readonly string[]): Omit<Call, 'terminal'> => {
+  const options = { ...COMMON, ...command.options };
+  const { values, positionals } = tokens(words, options);
+  if (values['help'] === true) return { values, positionals };
+  if (positionals.length !== command.arguments.length) {
+    throw new UsageError(`expected ${command.arguments.join(' ') || 'no arguments'}`);
+  }
+  const output = values['output'];
+  if (output !== 'text' && output !== 'json') throw new UsageError('--output takes text or json');
+  return { values, positionals };
+};
+
+const tokens = (
+  words: readonly string[],
+  options: Readonly<Record<string, Option>>,
+): { values: Values; positionals: readonly string[] } => {
+  try {
+    const { values, positionals } = parseArgs({
+      args: [...words],
+      options,
+      allowPositionals: true,
+      strict: true,
+    });
+    return { values: values as Values, positionals };
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error), { cause: error });
+  }
+};
+
+const explain = (command: Command, error: unknown, { err }: Terminal): number => {
+  if (error instanceof UsageError) {
+    err(`haptic ${command.name}: ${error.message}; see haptic ${command.name} --help\n`);
+    return EXIT.couldNotRun;
+  }
+  if (error instanceof CommandError) {
+    err(`haptic ${command.name}: ${error.message}\n`);
+    return error.status;
+  }
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  err(`haptic ${command.name}: unexpected: ${text}\n`);
+  return EXIT.couldNotRun;
+};
+
+const overview = (commands: readonly Command[]): string => {
+  const width = Math.max(...commands.map(({ name }) => name.length));
+  const rows = commands.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`);
+  return [
+    'HAPTIC: Kubernetes resources in, a fleet of HAProxy load balancers out.',
+    '',
+    'usage: haptic COMMAND …',
+    '',
+    ...rows,
+    '',
+    'Every command has --help and --output text|json; exit status 0 good, 1 bad input, 2 could not run.',
+    '',
+  ].join('\n');
+};
+
+const usage = (command: Command): string => {
+  const options = Object.entries({ ...command.options, ...COMMON }).map(([name, option]) => {
+    const flag = option.type === 'string' ? `--${name} ${option.value ?? 'VALUE'}` : `--${name}`;
+    const preset = typeof option.default === 'string' ? ` (default ${option.default})` : '';
+    return [flag, `${option.help}${preset}`] as const;
+  });
+  const width = Math.max(...options.map(([flag]) => flag.length));
+  return [
+    `usage: haptic ${[command.name, ...command.arguments, '[options]'].join(' ')}`,
+    '',
+    `${command.summary}.`,
+    ...(command.details === undefined ? [] : ['', command.details]),
+    '',
+    ...options.map(([flag, help]) => `  ${flag.padEnd(width)}  ${help}`),
+    '',
+  ].join('\n');
+};

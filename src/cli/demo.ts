@@ -1,0 +1,51 @@
+import { createServer, type Server } from 'node:http';
+import { merge, Observable } from 'rxjs';
+import type { KubeObject } from '../snapshot/objects.ts';
+
+/** The loopback endpoints of EndpointSlices: where demo backends can answer. */
+export const demoPorts = (slices: readonly KubeObject[]): readonly number[] => {
+  const ports = new Set<number>();
+  for (const slice of slices) {
+    const endpoints = arrayOf(slice['endpoints']);
+    const onLoopback = endpoints.some((endpoint) =>
+      arrayOf(field(endpoint, 'addresses')).includes('127.0.0.1'),
+    );
+    if (!onLoopback) continue;
+    for (const port of arrayOf(slice['ports'])) {
+      const number = field(port, 'port');
+      if (typeof number === 'number' && number > 1_023) ports.add(number);
+    }
+  }
+  return [...ports].sort((a, b) => a - b);
+};
+
+const arrayOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+
+const field = (value: unknown, name: string): unknown =>
+  typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+    ? (value as Readonly<Record<string, unknown>>)[name]
+    : undefined;
+
+/** Small HTTP servers on loopback while subscribed; each tells who answered. Emits each port that listens. */
+export const demoBackends = (ports: readonly number[]): Observable<number> =>
+  merge(...ports.map(demoBackend));
+
+const demoBackend = (port: number): Observable<number> =>
+  new Observable((subscriber) => {
+    const server: Server = createServer((request, response) => {
+      response.writeHead(200, { 'content-type': 'text/plain; charset=utf-8' });
+      response.end(
+        `demo backend on port ${String(port)}: ${request.method ?? ''} ${request.headers.host ?? ''}${request.url ?? ''}\n`,
+      );
+    });
+    server.on('error', (error) => {
+      subscriber.error(error);
+    });
+    server.listen(port, '127.0.0.1', () => {
+      subscriber.next(port);
+    });
+    return () => {
+      server.close();
+      server.closeAllConnections();
+    };
+  });

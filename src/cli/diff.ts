@@ -1,0 +1,57 @@
+import type { ChangeSet } from '../plan/change-set.ts';
+import { BASE_CAPABILITIES } from '../plan/classify.ts';
+import { diff } from '../plan/diff.ts';
+import type { Plan } from '../plan/plan.ts';
+import { runtimeState } from '../plan/runtime-state.ts';
+import type { Operation } from '../protocol/protocol.ts';
+import { EXIT, type Command } from './command.ts';
+import { COMPILE_OPTIONS, compileOptions } from './compile-options.ts';
+import { hasErrors, renderDirectory, tellProblems } from './one-shot.ts';
+
+export const diffCommand: Command = {
+  name: 'diff',
+  arguments: ['DIR1', 'DIR2'],
+  summary:
+    'Show how a fleet gets from what DIR1 renders to what DIR2 renders: operations, or a reload and why',
+  options: COMPILE_OPTIONS,
+  run: async ({ positionals, values, terminal }) => {
+    const options = await compileOptions(values, terminal);
+    const before = await renderDirectory(positionals[0] ?? '', options);
+    const after = await renderDirectory(positionals[1] ?? '', options);
+    const problems = [...before.problems, ...after.problems];
+    tellProblems(problems, terminal);
+    if (before.render === undefined || after.render === undefined) return EXIT.badInput;
+    const changes = changesBetween(before.render.plan, after.render.plan);
+    terminal.out(values['output'] === 'json' ? asJson(changes) : asText(changes));
+    return hasErrors(problems) ? EXIT.badInput : EXIT.good;
+  },
+};
+
+const changesBetween = (before: Plan, after: Plan): ChangeSet =>
+  diff(
+    { applied: before, running: before, worker: runtimeState(before), workerOperations: 0 },
+    after,
+    BASE_CAPABILITIES,
+  );
+
+const asJson = ({ changedFiles, ...changes }: ChangeSet): string =>
+  `${JSON.stringify({ ...changes, changedFiles: [...changedFiles].sort() }, undefined, 2)}\n`;
+
+const asText = (changes: ChangeSet): string => {
+  const { verdict, operations, inPlaceOperations, reasons, changedFiles } = changes;
+  const unchanged = operations.length === 0 && changedFiles.size === 0;
+  const lines = [
+    `verdict: ${verdict === 'files' && unchanged ? 'nothing differs' : verdict}`,
+    ...reasons.map(({ cause, message }) => `reload because ${message} (${cause})`),
+    ...operations.map((operation) => `operation ${describe(operation)}`),
+    ...inPlaceOperations.map((operation) => `before the reload ${describe(operation)}`),
+    ...[...changedFiles].sort().map((path) => `file ${path}`),
+  ];
+  return `${lines.join('\n')}\n`;
+};
+
+const describe = (operation: Operation): string => {
+  const { kind, ...members } = operation;
+  const words = Object.entries(members).map(([name, value]) => `${name}=${JSON.stringify(value)}`);
+  return `${kind} ${words.join(' ')}`;
+};

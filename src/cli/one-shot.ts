@@ -1,0 +1,69 @@
+import { stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { combineLatest, lastValueFrom, map, type Observable, of, switchMap, take } from 'rxjs';
+import type { ConfigEvent } from '../ports.ts';
+import type { Render, RenderResult } from '../render/render.ts';
+import type { Problem } from '../snapshot/problem.ts';
+import { describeProblem } from '../sinks/log.ts';
+import { directorySource } from '../streams/directory.ts';
+import { snapshots } from '../streams/snapshots.ts';
+import { CommandError, EXIT, type Terminal } from './command.ts';
+import { compiledConfigs, type CompileOptions } from './compile.ts';
+
+/** What one directory gives: a render, and everything worth telling about it. */
+export interface Rendered {
+  /** Undefined when configuration or templates failed; `problems` says why. */
+  readonly render: Render | undefined;
+  readonly problems: readonly Problem[];
+}
+
+/** Reads and renders a directory once. Throws CommandError when it is none. */
+export const renderDirectory = async (path: string, options: CompileOptions): Promise<Rendered> => {
+  const directory = await existing(path);
+  const source = directorySource(directory, { problemsMs: 0 });
+  const result$: Observable<RenderResult | ConfigEvent> = compiledConfigs(source, options).pipe(
+    take(1),
+    switchMap((event) =>
+      event.ok
+        ? snapshots((resource) => source.watch(resource), event.engine.watched).pipe(
+            take(1),
+            switchMap((snapshot) => event.engine.render(snapshot)),
+          )
+        : of(event),
+    ),
+  );
+  const rendered$ = combineLatest([result$, source.problems$]).pipe(
+    take(1),
+    map(([result, problems]): Rendered => {
+      if ('render' in result) {
+        return { render: result.render, problems: [...problems, ...result.render.problems] };
+      }
+      return { render: undefined, problems: [...problems, ...failureOf(result)] };
+    }),
+  );
+  return lastValueFrom(rendered$, { defaultValue: { render: undefined, problems: [] } });
+};
+
+const failureOf = (result: RenderResult | ConfigEvent): readonly Problem[] => {
+  if ('problems' in result) return result.problems;
+  return 'failure' in result ? result.failure.problems : [];
+};
+
+const existing = async (path: string): Promise<string> => {
+  const directory = resolve(path);
+  const found = await stat(directory).catch(() => undefined);
+  if (found?.isDirectory() === true) return directory;
+  throw new CommandError(
+    `${path} is no directory; name one that holds Kubernetes manifests (YAML or JSON)`,
+    EXIT.badInput,
+  );
+};
+
+/** Whether anything in the list is more than a warning. */
+export const hasErrors = (problems: readonly Problem[]): boolean =>
+  problems.some(({ severity }) => severity === 'error');
+
+/** Problems as text lines on standard error. */
+export const tellProblems = (problems: readonly Problem[], { err }: Terminal): void => {
+  for (const problem of problems) err(`${problem.severity}: ${describeProblem(problem)}\n`);
+};

@@ -1,0 +1,60 @@
+import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { Observable } from 'rxjs';
+
+export type ProcessEvent =
+  | { readonly type: 'started'; readonly pid: number }
+  | { readonly type: 'line'; readonly stream: 'stdout' | 'stderr'; readonly text: string };
+
+export interface ProcessOptions {
+  readonly command: string;
+  readonly arguments: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+  /** How long the process has to end after SIGTERM before it is killed, in milliseconds. Default 5000. */
+  readonly graceMs?: number;
+}
+
+/** The process ended by itself. */
+export class ProcessEnded extends Error {
+  override readonly name = 'ProcessEnded';
+}
+
+/**
+ * Runs a process while subscribed and emits its start and its output line by line. Its end is an error, whatever the
+ * status; unsubscribing ends it with SIGTERM, after the grace time with SIGKILL.
+ */
+export const childProcess = (options: ProcessOptions): Observable<ProcessEvent> =>
+  new Observable((subscriber) => {
+    const child = spawn(options.command, options.arguments, {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: options.environment ?? {},
+      // A group of its own: Ctrl-C in the terminal is for the controller, which ends its children in order.
+      detached: true,
+    });
+    let ended = false;
+    child.on('error', (error) => {
+      ended = true;
+      subscriber.error(new ProcessEnded(`${options.command}: ${error.message}`, { cause: error }));
+    });
+    child.on('spawn', () => {
+      subscriber.next({ type: 'started', pid: child.pid ?? 0 });
+    });
+    child.on('close', (code, signal) => {
+      ended = true;
+      const how = signal === null ? `status ${String(code)}` : `signal ${signal}`;
+      subscriber.error(new ProcessEnded(`${options.command} ended with ${how}`));
+    });
+    for (const stream of ['stdout', 'stderr'] as const) {
+      createInterface({ input: child[stream] }).on('line', (text) => {
+        subscriber.next({ type: 'line', stream, text });
+      });
+    }
+    return () => {
+      if (ended) return;
+      child.kill('SIGTERM');
+      const timer = setTimeout(() => child.kill('SIGKILL'), options.graceMs ?? 5_000);
+      child.on('close', () => {
+        clearTimeout(timer);
+      });
+    };
+  });

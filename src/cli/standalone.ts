@@ -1,0 +1,179 @@
+import type { Logger } from 'pino';
+import { Registry } from 'prom-client';
+import {
+  defer,
+  filter,
+  finalize,
+  ignoreElements,
+  merge,
+  type Observable,
+  Subject,
+  switchMap,
+  take,
+  takeUntil,
+  tap,
+  timer,
+  withLatestFrom,
+} from 'rxjs';
+import { controller } from '../controller.ts';
+import { createChecker } from '../gate/checker.ts';
+import { httpServer } from '../http/server.ts';
+import { initialStatus, statusStep, type Status } from '../http/status.ts';
+import type { Notification, Observer, ResourceSource } from '../ports.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
+import { createAgentClient } from '../sinks/agent-client.ts';
+import { logLines, type LogLine } from '../sinks/log.ts';
+import { createMetrics } from '../sinks/metrics.ts';
+import { standaloneLeader, standalonePod, standalonePods } from '../streams/standalone.ts';
+import { compiledConfigs } from './compile.ts';
+import { demoBackends, demoPorts } from './demo.ts';
+import { writeLine } from './logger.ts';
+import { agentProgram } from './programs.ts';
+import type { StateDirectory } from './state-directory.ts';
+import { supervise, type SupervisorEvent } from './supervise.ts';
+
+/** Everything `haptic up` has found out before it starts. */
+export interface StandaloneSettings {
+  readonly source: ResourceSource;
+  readonly state: StateDirectory;
+  readonly haproxy: { readonly path: string; readonly version: string };
+  readonly httpPort: number;
+  readonly httpsPort: number;
+  readonly statsPort: number;
+  readonly metricsPort: number;
+  readonly agentPort: number;
+  readonly token: string;
+  readonly defaultCertificate: string;
+  readonly demo: boolean;
+  readonly logger: Logger;
+  /** Told once, when the first configuration serves. */
+  readonly ready: (snapshot: Snapshot) => void;
+  /** Emits once when everything shall end. Replays. */
+  readonly shutdown$: Observable<unknown>;
+}
+
+/** How long work in flight may take after the shutdown began, in milliseconds. */
+const HARD_STOP_MS = 10_000;
+
+/**
+ * A whole load balancer on one machine: the controller over a directory, and beside it HAProxy, its agent, the metrics server
+ * and, if wanted, demo backends. Completes after an orderly shutdown.
+ */
+export const standalone = (settings: StandaloneSettings): Observable<never> =>
+  defer(() => {
+    const ended$ = new Subject<void>();
+    const { agentPort, haproxy, state, token } = settings;
+    const checker = createChecker({ binary: haproxy.path, dir: state.mirror });
+    const client = createAgentClient({ token, timeoutMs: { state: 5_000, apply: 90_000 } });
+    const pod = standalonePod(agentPort);
+    const watched = watchStatus(settings, () => checker.isolation);
+    const beside$ = merge(
+      supervise({
+        ...settings,
+        haproxy: haproxy.path,
+        agentProgram: agentProgram(),
+        reloadIntervalMs: 5_000,
+      }).pipe(
+        tap((event) => {
+          for (const line of supervisorLines(event)) writeLine(settings.logger, line);
+        }),
+      ),
+      httpServer({
+        host: '127.0.0.1',
+        port: settings.metricsPort,
+        status: watched.status,
+        metrics: watched.metrics,
+      }),
+    );
+    const pipeline$ = controller({
+      resources: settings.source,
+      config$: compiledConfigs(settings.source, {
+        overrides: {
+          baseDir: state.base,
+          extraContext: {
+            httpPort: settings.httpPort,
+            httpsPort: settings.httpsPort,
+            statsPort: settings.statsPort,
+          },
+        },
+        haproxyVersion: haproxy.version,
+        defaultCertificate: settings.defaultCertificate,
+      }),
+      pods$: standalonePods(pod),
+      leader$: standaloneLeader(client, pod),
+      agents: client,
+      check: checker.check,
+      shutdown$: settings.shutdown$,
+      observers: [watched.observe, announce(settings), ...(settings.demo ? [demo(settings)] : [])],
+    }).pipe(
+      takeUntil(settings.shutdown$.pipe(switchMap(() => timer(HARD_STOP_MS)))),
+      finalize(() => {
+        ended$.next();
+      }),
+    );
+    return merge(beside$.pipe(takeUntil(ended$)), pipeline$).pipe(
+      ignoreElements(),
+      finalize(() => {
+        void checker.close();
+        void client.close();
+      }),
+    );
+  });
+
+/** Folds notifications into status, metrics and log. */
+const watchStatus = ({ logger, haproxy }: StandaloneSettings, isolation: () => unknown) => {
+  let status: Status = initialStatus(new Date().toISOString(), {});
+  const registry = new Registry();
+  const read = (): Status => ({
+    ...status,
+    facts: { haproxy: haproxy.version, checkerIsolation: isolation() },
+  });
+  const record = createMetrics(registry, read);
+  const observe: Observer = ({ notifications$ }) =>
+    notifications$.pipe(
+      tap((event: Notification) => {
+        status = statusStep(status, event);
+        record(event);
+        for (const line of logLines(event)) writeLine(logger, line);
+      }),
+      ignoreElements(),
+    );
+  return { status: read, observe, metrics: () => registry.metrics() };
+};
+
+/** Says once that requests are served, when the first apply is confirmed. */
+const announce =
+  ({ ready }: StandaloneSettings): Observer =>
+  ({ notifications$, render$ }) =>
+    notifications$.pipe(
+      filter((event) => event.type === 'ReloadDone' || event.type === 'Applied'),
+      withLatestFrom(render$),
+      take(1),
+      tap(([, { snapshot }]) => {
+        ready(snapshot);
+      }),
+      ignoreElements(),
+    );
+
+/** Backends for the loopback endpoints of the first snapshot. A taken port is a line in the log, no end. */
+const demo =
+  ({ shutdown$ }: StandaloneSettings): Observer =>
+  ({ snapshot$ }) =>
+    snapshot$.pipe(
+      filter((snapshot) => snapshot.resources.includes('endpointslices')),
+      take(1),
+      switchMap((snapshot) => demoBackends(demoPorts(snapshot.store('endpointslices').list()))),
+      takeUntil(shutdown$),
+      ignoreElements(),
+    );
+
+const supervisorLines = ({ process: name, event }: SupervisorEvent): readonly LogLine[] => {
+  const fields = { process: name };
+  if (event.type === 'started') {
+    return [{ level: 'info', message: `${name} runs, pid ${String(event.pid)}`, fields }];
+  }
+  if (event.type === 'ended') {
+    return [{ level: 'error', message: `${event.message}; starting it again`, fields }];
+  }
+  return [{ level: 'debug', message: event.text, fields }];
+};

@@ -1,0 +1,167 @@
+import { randomBytes } from 'node:crypto';
+import { stat, writeFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { ReplaySubject } from 'rxjs';
+import type { Snapshot } from '../snapshot/snapshot.ts';
+import { directorySource } from '../streams/directory.ts';
+import { CommandError, EXIT, type Call, type Command } from './command.ts';
+import { curlLines } from './curl.ts';
+import { defaultCertificate } from './default-certificate.ts';
+import { findHaproxy } from './haproxy-binary.ts';
+import { createLogger } from './logger.ts';
+import { endOrphans } from './orphans.ts';
+import { claimPort, portOf } from './ports.ts';
+import { standalone, type StandaloneSettings } from './standalone.ts';
+import {
+  defaultStateDirectory,
+  lockStateDirectory,
+  openStateDirectory,
+} from './state-directory.ts';
+
+export const up: Command = {
+  name: 'up',
+  arguments: ['DIR'],
+  summary: 'Run HAProxy, its agent and the controller over a directory of manifests',
+  details:
+    'Every YAML or JSON file below DIR is watched; a HAProxyTemplateConfig there is the configuration, without one\nthe libraries rule. Ends with Ctrl-C. What was applied last is served again by the next start.',
+  options: {
+    'http-port': { type: 'string', value: 'PORT', default: '8080', help: 'plain HTTP' },
+    'https-port': { type: 'string', value: 'PORT', default: '8443', help: 'HTTPS' },
+    'stats-port': {
+      type: 'string',
+      value: 'PORT',
+      default: '8404',
+      help: "HAProxy's health and metrics",
+    },
+    'metrics-port': {
+      type: 'string',
+      value: 'PORT',
+      default: '9090',
+      help: "HAPTIC's health, metrics and /debug/vars",
+    },
+    haproxy: {
+      type: 'string',
+      value: 'PATH',
+      help: 'the HAProxy to run (default $HAPROXY, else the one on PATH)',
+    },
+    'state-dir': {
+      type: 'string',
+      value: 'DIR',
+      help: 'where files, sockets and state live (default below ~/.local/state)',
+    },
+    'log-level': {
+      type: 'string',
+      value: 'LEVEL',
+      default: 'info',
+      help: 'debug, info, warn or error',
+    },
+    demo: { type: 'boolean', help: 'also run small backends for endpoints on 127.0.0.1' },
+  },
+  run: async (call) => {
+    const manifests = await manifestDirectory(call.positionals[0] ?? '');
+    const environment = call.terminal.environment;
+    const root = resolve(
+      textOf(call, 'state-dir') ?? defaultStateDirectory(manifests, environment),
+    );
+    const state = await openStateDirectory(root);
+    const unlock = await lockStateDirectory(root);
+    try {
+      await endOrphans(state.base);
+      return await serve(await prepare(call, { manifests, state }));
+    } finally {
+      await unlock();
+    }
+  },
+};
+
+/** What `haptic up` needs to know, each thing found or refused with the reason. */
+const prepare = async (
+  call: Call,
+  { manifests, state }: { manifests: string; state: StandaloneSettings['state'] },
+): Promise<StandaloneSettings> => {
+  const { terminal } = call;
+  const haproxy = await findHaproxy(textOf(call, 'haproxy'), terminal.environment);
+  const port = (flag: string, host: string): Promise<number> =>
+    claimPort(portOf(call.values[flag], flag), flag, host);
+  const httpPort = await port('http-port', '0.0.0.0');
+  const httpsPort = await port('https-port', '0.0.0.0');
+  const statsPort = await port('stats-port', '0.0.0.0');
+  const metricsPort = await port('metrics-port', '127.0.0.1');
+  const token = randomBytes(32).toString('hex');
+  await writeFile(state.tokenFile, `${token}\n`, { mode: 0o600 });
+  const shutdown$ = new ReplaySubject<unknown>(1);
+  const end = (): void => {
+    shutdown$.next(terminal.signal.reason);
+  };
+  if (terminal.signal.aborted) end();
+  else terminal.signal.addEventListener('abort', end, { once: true });
+  const readable = call.values['output'] !== 'json' && terminal.isTerminal;
+  const settings: StandaloneSettings = {
+    source: directorySource(manifests),
+    state,
+    haproxy,
+    httpPort,
+    httpsPort,
+    statsPort,
+    metricsPort,
+    agentPort: await claimPort(0, 'agent-port', '127.0.0.1'),
+    token,
+    defaultCertificate: await defaultCertificate(state.certificateFile),
+    demo: call.values['demo'] === true,
+    logger: createLogger(textOf(call, 'log-level') ?? 'info', readable),
+    ready: (snapshot) => {
+      terminal.out(welcome(settings, snapshot));
+    },
+    shutdown$,
+  };
+  terminal.out(introduction(settings, manifests));
+  return settings;
+};
+
+const serve = (settings: StandaloneSettings): Promise<number> =>
+  new Promise((done, fail) => {
+    standalone(settings).subscribe({
+      error: fail,
+      complete: () => {
+        done(EXIT.good);
+      },
+    });
+  });
+
+const manifestDirectory = async (path: string): Promise<string> => {
+  const directory = resolve(path);
+  const isDirectory = await stat(directory).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+  if (isDirectory) return directory;
+  throw new CommandError(
+    `${path} is no directory; name one that holds Kubernetes manifests (YAML or JSON)`,
+    EXIT.badInput,
+  );
+};
+
+const textOf = ({ values }: Call, name: string): string | undefined => {
+  const value = values[name];
+  return typeof value === 'string' && value !== '' ? value : undefined;
+};
+
+const introduction = (settings: StandaloneSettings, manifests: string): string =>
+  [
+    `HAPTIC standalone over ${manifests}`,
+    `  HAProxy ${settings.haproxy.version} (${settings.haproxy.path})`,
+    `  state   ${settings.state.root}`,
+    `  listens on http ${String(settings.httpPort)}, https ${String(settings.httpsPort)}, HAProxy's metrics ${String(settings.statsPort)}`,
+    `  status  http://127.0.0.1:${String(settings.metricsPort)}/debug/vars, /metrics, /readyz`,
+    '',
+  ].join('\n');
+
+const welcome = (settings: StandaloneSettings, snapshot: Snapshot): string =>
+  [
+    '',
+    'Serving. Try:',
+    ...curlLines(snapshot, settings).map((line) => `  ${line}`),
+    `Edit a file below the directory and see what happens; Ctrl-C ends.`,
+    '',
+    '',
+  ].join('\n');

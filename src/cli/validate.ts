@@ -1,0 +1,82 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { lastValueFrom } from 'rxjs';
+import { createChecker } from '../gate/checker.ts';
+import type { Verdict } from '../gate/verdict.ts';
+import type { Render } from '../render/render.ts';
+import type { Problem } from '../snapshot/problem.ts';
+import { EXIT, type Command, type Terminal } from './command.ts';
+import { COMPILE_OPTIONS, compileOptions } from './compile-options.ts';
+import { defaultCertificate } from './default-certificate.ts';
+import { findHaproxy } from './haproxy-binary.ts';
+import { hasErrors, renderDirectory, tellProblems } from './one-shot.ts';
+
+export const validate: Command = {
+  name: 'validate',
+  arguments: ['DIR'],
+  summary: 'Render a directory of manifests and have HAProxy check the result',
+  details:
+    'Exit status 1 when anything is wrong with the input, or HAProxy refuses the result; 2 when HAProxy could not judge.',
+  options: {
+    ...COMPILE_OPTIONS,
+    haproxy: {
+      type: 'string',
+      value: 'PATH',
+      help: 'the HAProxy that checks (default $HAPROXY, else the one on PATH)',
+    },
+  },
+  run: async ({ positionals, values, terminal }) => {
+    const named = values['haproxy'];
+    const haproxy = await findHaproxy(
+      typeof named === 'string' ? named : undefined,
+      terminal.environment,
+    );
+    const scratch = await mkdtemp(join(tmpdir(), 'haptic-'));
+    try {
+      const options = {
+        ...(await compileOptions({ 'haproxy-version': haproxy.version, ...values }, terminal)),
+        defaultCertificate: await defaultCertificate(join(scratch, 'default.pem')),
+      };
+      const { render, problems } = await renderDirectory(positionals[0] ?? '', options);
+      const verdict = render && (await judge(render, haproxy.path, scratch));
+      return report(problems, verdict, { terminal, json: values['output'] === 'json' });
+    } finally {
+      await rm(scratch, { recursive: true, force: true });
+    }
+  },
+};
+
+const judge = async (render: Render, binary: string, dir: string): Promise<Verdict> => {
+  const checker = createChecker({ binary, dir });
+  try {
+    const nothing: Verdict = { result: 'inconclusive', cause: 'the check gave no verdict' };
+    const checked = await lastValueFrom(checker.check(render), { defaultValue: undefined });
+    return checked?.verdict ?? nothing;
+  } finally {
+    await checker.close();
+  }
+};
+
+const report = (
+  problems: readonly Problem[],
+  verdict: Verdict | undefined,
+  { terminal, json }: { readonly terminal: Terminal; readonly json: boolean },
+): number => {
+  const all = [...problems, ...(verdict?.result === 'refused' ? verdict.problems : [])];
+  if (json) terminal.out(`${JSON.stringify({ verdict, problems: all }, undefined, 2)}\n`);
+  else {
+    tellProblems(all, terminal);
+    terminal.out(`${describe(verdict)}\n`);
+  }
+  if (verdict?.result === 'inconclusive') return EXIT.couldNotRun;
+  return hasErrors(all) || verdict?.result !== 'passed' ? EXIT.badInput : EXIT.good;
+};
+
+const describe = (verdict: Verdict | undefined): string => {
+  if (verdict === undefined) return 'not rendered';
+  if (verdict.result === 'passed') return 'HAProxy accepts the result';
+  return verdict.result === 'refused'
+    ? `HAProxy refuses the result:\n${verdict.message}`
+    : `HAProxy could not judge: ${verdict.cause}`;
+};

@@ -1,0 +1,100 @@
+import {
+  connect,
+  defer,
+  EMPTY,
+  filter,
+  ignoreElements,
+  map,
+  merge,
+  type Observable,
+  switchMap,
+  take,
+  takeUntil,
+} from 'rxjs';
+import { classifyLevels } from './gate/levels.ts';
+import { refusal, streamsOf, terms, type Term } from './notifications.ts';
+import { handOver } from './operators/hand-over.ts';
+import { schedule } from './operators/schedule.ts';
+import { shareLatest } from './operators/share-latest.ts';
+import { isType, type Desired, type Notification, type Ports } from './ports.ts';
+import type { Render } from './render/render.ts';
+import { agents } from './sinks/agents.ts';
+import { gate, isLevel, isNotification } from './streams/gate.ts';
+import { reconcile } from './streams/reconcile.ts';
+
+/**
+ * The controller. Sources and ports in, notifications of everything that happens out; nothing runs before the one
+ * subscription, and unsubscribing is the hard stop (G14).
+ *
+ *   config$ ─▶ handOver( watch ─▶ foldByKey ─▶ snapshot$ ─▶ switchMap(render) ) ─▶ render$      every replica
+ *   render$ ─▶ gate (verdicts beside the fan-out) ─▶ schedule ─▶ desired$ ─▶ agents, one per pod    the leader
+ *   all notifications ─▶ observers: log, metrics, status, publisher
+ */
+export const controller = (ports: Ports): Observable<Notification> =>
+  defer(() => {
+    // Sources: all of them end when the shutdown begins.
+    const closing$ = ports.shutdown$.pipe(take(1), shareLatest());
+    const open = <T>(source$: Observable<T>): Observable<T> => source$.pipe(takeUntil(closing$));
+    const config$ = open(ports.config$);
+    const problems$ = open(ports.resources.problems$);
+    const pods$ = open(ports.pods$).pipe(shareLatest());
+    const leader$ = open(ports.leader$).pipe(shareLatest());
+
+    // Configurations and objects → renders. A new configuration takes over without a gap (G13).
+    const reconciled$ = config$.pipe(
+      handOver(
+        (event) => (event.ok ? reconcile(event.engine, ports.resources, open) : refusal(event)),
+        {
+          ready: isType('Rendered'),
+        },
+      ),
+    );
+
+    // Renders → what the fleet shall hold → pods. Only the leader of a term lets anything out (G10).
+    const deploy = (
+      render$: Observable<Render>,
+      { epoch, settings }: Term,
+    ): Observable<Notification> =>
+      render$.pipe(
+        gate({ check: ports.check, epoch }),
+        connect((gate$) => {
+          const desired$ = gate$.pipe(
+            filter(isLevel),
+            schedule({ intervalMs: settings.minDeploymentIntervalMs, classify: classifyLevels }),
+            map(({ value, notBeforeMs }): Desired => ({
+              ...value,
+              reloadNotBeforeMs: notBeforeMs,
+            })),
+            shareLatest(),
+          );
+          return merge(
+            gate$.pipe(filter(isNotification)),
+            desired$.pipe(map((desired): Notification => ({ type: 'Deploying', desired }))),
+            agents(desired$, { client: ports.agents, pods$, closing$, settings }),
+          );
+        }),
+      );
+
+    const notifications$ = reconciled$.pipe(
+      connect((shared$) => {
+        const render$ = shared$.pipe(
+          filter(isType('Rendered')),
+          map(({ render }) => render),
+          shareLatest(),
+        );
+        return merge(
+          shared$,
+          pods$.pipe(ignoreElements()),
+          terms(leader$, render$).pipe(
+            switchMap((term) => (term === undefined ? EMPTY : deploy(render$, term))),
+          ),
+          leader$.pipe(map((leadership): Notification => ({ type: 'Leadership', leadership }))),
+          problems$.pipe(map((problems): Notification => ({ type: 'SourceProblems', problems }))),
+          closing$.pipe(map((): Notification => ({ type: 'ShuttingDown' }))),
+        );
+      }),
+    );
+    return notifications$.pipe(
+      connect((all$) => merge(all$, ...ports.observers.map((observe) => observe(streamsOf(all$))))),
+    );
+  });

@@ -1,0 +1,195 @@
+import type { GatePhase } from '../gate/verdict.ts';
+import type { Notification } from '../ports.ts';
+import type { Plan } from '../plan/plan.ts';
+import type { AgentState, Digest } from '../protocol/protocol.ts';
+import type { Render } from '../render/render.ts';
+import type { Problem } from '../snapshot/problem.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
+
+/** What the process knows of itself: the document behind `/readyz` and `/debug/vars`. Holds no content, so no secrets. */
+export interface Status {
+  readonly startedAt: string;
+  readonly shuttingDown: boolean;
+  readonly leading: boolean;
+  readonly epoch: number;
+  readonly config: { readonly generation: string; readonly watched: readonly string[] } | undefined;
+  readonly configProblems: readonly Problem[];
+  readonly sourceProblems: readonly Problem[];
+  readonly snapshot: Snapshot | undefined;
+  /** The newest render; counted only when somebody looks. */
+  readonly render: { readonly newest: Render; readonly durationMs: number } | undefined;
+  readonly lastRenderFailure: readonly Problem[];
+  readonly gate: GateStatus;
+  readonly agents: Readonly<Record<string, AgentStatus>>;
+  /** What else is to be shown, for example the checker's isolation. */
+  readonly facts: Readonly<Record<string, unknown>>;
+}
+
+export interface GateStatus {
+  readonly phase: GatePhase;
+  readonly accepted: Digest | undefined;
+  readonly lastVerdict: string | undefined;
+  readonly lastMessage: string | undefined;
+}
+
+export interface AgentStatus {
+  readonly name: string;
+  readonly state: AgentState | undefined;
+  readonly planId: Digest | undefined;
+  readonly lastOutcome: string | undefined;
+  /** Why the last reload was needed. */
+  readonly lastReasons: readonly string[];
+  readonly lastError: string | undefined;
+  readonly confirmed: boolean;
+}
+
+export const initialStatus = (
+  startedAt: string,
+  facts: Readonly<Record<string, unknown>>,
+): Status => ({
+  startedAt,
+  shuttingDown: false,
+  leading: false,
+  epoch: 0,
+  config: undefined,
+  configProblems: [],
+  sourceProblems: [],
+  snapshot: undefined,
+  render: undefined,
+  lastRenderFailure: [],
+  gate: { phase: 'open', accepted: undefined, lastVerdict: undefined, lastMessage: undefined },
+  agents: {},
+  facts,
+});
+
+/** The status after one more notification. Pure. */
+export const statusStep = (status: Status, event: Notification): Status => {
+  const change = changes[event.type] as
+    ((status: Status, event: Notification) => Partial<Status>) | undefined;
+  return change === undefined ? status : { ...status, ...change(status, event) };
+};
+
+type Of<T extends Notification['type']> = Extract<Notification, { type: T }>;
+type Changes = {
+  readonly [T in Notification['type']]?: (status: Status, event: Of<T>) => Partial<Status>;
+};
+
+const changes: Changes = {
+  ConfigLoaded: (_, { generation, watched }) => ({
+    config: { generation, watched },
+    configProblems: [],
+  }),
+  ConfigRefused: (_, { problems }) => ({ configProblems: problems }),
+  SourceProblems: (_, { problems }) => ({ sourceProblems: problems }),
+  Snapshot: (_, { snapshot }) => ({ snapshot }),
+  Rendered: (_, { render, durationMs }) => ({
+    render: { newest: render, durationMs },
+    lastRenderFailure: [],
+  }),
+  RenderFailed: (_, { failure }) => ({ lastRenderFailure: failure.problems }),
+  GateChanged: ({ gate }, { phase, accepted }) => ({ gate: { ...gate, phase, accepted } }),
+  Checked: ({ gate }, { checked }) => ({
+    gate: {
+      ...gate,
+      lastVerdict: checked.verdict.result,
+      lastMessage: verdictMessage(checked.verdict),
+    },
+  }),
+  Leadership: (_, { leadership }) => ({
+    leading: leadership.leading,
+    ...(leadership.leading ? { epoch: leadership.epoch } : {}),
+  }),
+  Applied: (status, { pod, planId, outcome, reasons }) =>
+    withAgent(status, pod, {
+      planId,
+      lastOutcome: outcome.outcome,
+      lastReasons: reasons,
+      lastError: outcome.error?.message,
+      ...(isConfirmed(outcome.outcome) ? { confirmed: true } : {}),
+    }),
+  ReloadDone: (status, { pod, ok, message }) =>
+    withAgent(status, pod, ok ? { confirmed: true } : { lastError: message }),
+  ApplyFailed: (status, { pod, message }) => withAgent(status, pod, { lastError: message }),
+  AgentState: (status, { pod, state }) => withAgent(status, pod, { state }),
+  PodGone: ({ agents }, { pod }) => ({
+    agents: Object.fromEntries(Object.entries(agents).filter(([key]) => key !== pod.key)),
+  }),
+  ShuttingDown: () => ({ shuttingDown: true }),
+};
+
+const isConfirmed = (outcome: string): boolean => outcome !== 'scheduled' && outcome !== 'rejected';
+
+const verdictMessage = (verdict: Of<'Checked'>['checked']['verdict']): string | undefined => {
+  if (verdict.result === 'refused') return verdict.message;
+  return verdict.result === 'inconclusive' ? verdict.cause : undefined;
+};
+
+const noAgent: Omit<AgentStatus, 'name'> = {
+  state: undefined,
+  planId: undefined,
+  lastOutcome: undefined,
+  lastReasons: [],
+  lastError: undefined,
+  confirmed: false,
+};
+
+const withAgent = (
+  { agents }: Status,
+  pod: { readonly key: string; readonly name: string },
+  change: Partial<AgentStatus>,
+): Partial<Status> => ({
+  agents: { ...agents, [pod.key]: { ...noAgent, name: pod.name, ...agents[pod.key], ...change } },
+});
+
+/**
+ * Whether this replica may take traffic for its role (R11): synced and rendered; a leader besides with one confirmed
+ * apply, or with no HAProxy pod to apply to. `reasons` says what is missing.
+ */
+export const readiness = (
+  status: Status,
+): { readonly ready: boolean; readonly reasons: readonly string[] } => {
+  const reasons: string[] = [];
+  if (status.shuttingDown) reasons.push('shutting down');
+  if (status.config === undefined) reasons.push('no valid configuration yet');
+  if (status.snapshot === undefined) reasons.push('watched resources have not synced yet');
+  else if (status.render === undefined) reasons.push('nothing rendered yet');
+  const agents = Object.values(status.agents);
+  if (status.leading && agents.length > 0 && !agents.some(({ confirmed }) => confirmed)) {
+    reasons.push('no apply confirmed by any HAProxy pod yet');
+  }
+  return { ready: reasons.length === 0, reasons };
+};
+
+/** What `/debug/vars` shows: the status with renders and snapshots reduced to ids and counts. */
+export const debugVars = (status: Status): Readonly<Record<string, unknown>> => ({
+  ...status,
+  snapshot: status.snapshot && {
+    version: status.snapshot.version,
+    objects: objectCounts(status.snapshot),
+  },
+  render: status.render && {
+    ...planCounts(status.render.newest.plan),
+    planId: status.render.newest.plan.id,
+    generation: status.render.newest.generation,
+    files: status.render.newest.files.size,
+    cells: status.render.newest.cells,
+    durationMs: status.render.durationMs,
+    problems: status.render.newest.problems,
+  },
+  readiness: readiness(status),
+});
+
+/** Objects of each watched resource. */
+export const objectCounts = (snapshot: Snapshot): Readonly<Record<string, number>> =>
+  Object.fromEntries(snapshot.resources.map((name) => [name, snapshot.store(name).size]));
+
+/** Backends, servers and map entries of a plan. */
+export const planCounts = (
+  plan: Plan,
+): { readonly backends: number; readonly servers: number; readonly mapEntries: number } => {
+  let servers = 0;
+  let mapEntries = 0;
+  for (const backend of plan.backends.values()) servers += backend.servers.length;
+  for (const map of plan.maps.values()) mapEntries += map.entries.size;
+  return { backends: plan.backends.size, servers, mapEntries };
+};

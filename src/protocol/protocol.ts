@@ -1,0 +1,278 @@
+/**
+ * Messages between controller and agent (docs/protocol.md). This folder imports nothing, so both sides share it.
+ *
+ * Transport: HTTP. `GET /v1/state[?verify=1]` answers {@link AgentState}, `GET /v1/plan` answers {@link StoredPlan},
+ * `POST /v1/apply` takes a framed body (see {@link FRAME_MAGIC}) and answers {@link ApplyOutcome} with status
+ * 200 (outcome other than `rejected`), 409 ({@link ApplyConflict}), 422 (`rejected`), 400 (bad request) or 503 (not ready).
+ */
+
+/** Version of this protocol; an agent refuses manifests of another major version. */
+export const PROTOCOL_VERSION = 1;
+
+/**
+ * Framing of `POST /v1/apply` (`application/x-haptic-apply`): 4 bytes magic `HPT1`, 4 bytes big-endian length of the
+ * manifest JSON, the manifest, then for each file part that has `inline` (in manifest order) exactly `inline.length` raw
+ * bytes, then `planLength` bytes of the serialised plan (0 = none).
+ */
+export const FRAME_MAGIC = 'HPT1';
+
+/** Limits enforced on both sides (counts, bytes, milliseconds). */
+export const LIMITS = {
+  manifestBytes: 16 * 1024 * 1024,
+  bodyBytes: 256 * 1024 * 1024,
+  planBytes: 64 * 1024 * 1024,
+  files: 65_536,
+  pathBytes: 255,
+  operations: 8_000,
+  commandLineBytes: 12 * 1024,
+  commandTimeoutMs: 5_000,
+  /** Key and value of one map entry together, so that it fits a command line whatever its escapes. */
+  mapEntryBytes: 4 * 1024,
+  reloadTimeoutMs: 60_000,
+  knownBadMs: 60_000,
+  /** Longest silence of a client in the middle of a body; the agent is locked meanwhile. */
+  bodyIdleMs: 10_000,
+  /** Servers taken out of service that wait for their connections to end before they are deleted. */
+  pendingDeletes: 1_000,
+  /** Operations kept beside the running plan; beyond that the stored plan is unknown to a new leader. */
+  storedOperations: 100_000,
+} as const;
+
+/** Lower-case hex SHA-256. */
+export type Digest = string;
+
+/** `config` is the main file, written last. `cert`, `ca`, `crl` and `crt-list` hold TLS material and get mode 0600. */
+export type FileKind = 'config' | 'map' | 'cert' | 'ca' | 'crl' | 'crt-list' | 'general';
+
+/** One file the pod shall hold. Absence from the list means delete (only of files this agent wrote). */
+export interface ManifestFile {
+  /** Relative to the base directory, canonical, no `..`, no component that starts with a dot. */
+  readonly path: string;
+  readonly kind: FileKind;
+  readonly digest: Digest;
+  /** Bytes. */
+  readonly size: number;
+  /**
+   * Where the bytes come from when the pod does not hold `digest` at `path` yet. Whole content: offset 0 and no `base`.
+   * Patch: `base` is the digest of what the pod holds; its bytes [offset, offset+replaced) become the inline bytes.
+   */
+  readonly inline?: {
+    readonly length: number;
+    readonly base?: Digest;
+    readonly offset?: number;
+    readonly replaced?: number;
+  };
+}
+
+export type ServerState = 'ready' | 'drain' | 'maint';
+
+/** One runtime command, or a small group that belongs together. Every string is validated again by the agent. */
+export type Operation =
+  | {
+      readonly kind: 'server_add';
+      readonly backend: string;
+      readonly server: string;
+      readonly address: string;
+      readonly port: number;
+      readonly weight: number;
+      readonly state: ServerState;
+      /** Further words of `add server`, each one token (for example `check`, `maxconn`, `10`). */
+      readonly keywords: readonly string[];
+    }
+  | { readonly kind: 'server_remove'; readonly backend: string; readonly server: string }
+  | {
+      readonly kind: 'server_address';
+      readonly backend: string;
+      readonly server: string;
+      readonly address: string;
+      readonly port: number;
+    }
+  | {
+      readonly kind: 'server_weight';
+      readonly backend: string;
+      readonly server: string;
+      readonly weight: number;
+    }
+  | {
+      readonly kind: 'server_state';
+      readonly backend: string;
+      readonly server: string;
+      readonly state: ServerState;
+    }
+  | {
+      readonly kind: 'map_add';
+      readonly map: string;
+      readonly key: string;
+      readonly value: string;
+    }
+  | {
+      readonly kind: 'map_set';
+      readonly map: string;
+      readonly key: string;
+      readonly value: string;
+    }
+  | { readonly kind: 'map_delete'; readonly map: string; readonly key: string }
+  | {
+      /** Replaces the whole content atomically (prepare, add, commit). */
+      readonly kind: 'map_replace';
+      readonly map: string;
+      readonly entries: readonly (readonly [key: string, value: string])[];
+    };
+
+export type OperationKind = Operation['kind'];
+
+/** All operation kinds this version knows; reported by the agent as `operationKinds`. */
+export const OPERATION_KINDS: readonly OperationKind[] = [
+  'server_add',
+  'server_remove',
+  'server_address',
+  'server_weight',
+  'server_state',
+  'map_add',
+  'map_set',
+  'map_delete',
+  'map_replace',
+];
+
+/**
+ * `auto`: run `operations` when the baseline is as expected, reload where `reload` is true.
+ * `reload`: write the files and reload. `revert`: as `auto`, but cancels a pending reload first and answers 409
+ * (`target_running`) when a plan of `refused` is meanwhile running.
+ */
+export type ApplyMode = 'auto' | 'reload' | 'revert';
+
+export interface Manifest {
+  readonly protocol: typeof PROTOCOL_VERSION;
+  readonly planId: Digest;
+  /** Leader term and sequence inside it; an older epoch is answered with 409 `stale_epoch`. */
+  readonly epoch: number;
+  readonly sequence: number;
+  /** Fence: what the controller believes the pod holds; `undefined` members are not checked, null means "unknown". */
+  readonly expected: {
+    readonly applied?: Digest | null;
+    readonly running?: Digest | null;
+    /** Count of operations executed since the worker started, as the controller knows it. */
+    readonly workerOperations?: number;
+  };
+  readonly mode: ApplyMode;
+  /** With mode `auto` or `revert`: a reload is needed to reach the plan. */
+  readonly reload: boolean;
+  /** Why a reload is needed, for people. At most 32. */
+  readonly reasons: readonly string[];
+  /** Milliseconds from receipt before which no reload may start. */
+  readonly reloadNotBeforeMs: number;
+  /** Least distance of two reloads of this pod in milliseconds. */
+  readonly reloadIntervalMs: number;
+  readonly files: readonly ManifestFile[];
+  /** Reach the plan completely, when `reload` is false. */
+  readonly operations: readonly Operation[];
+  /** What the running worker can already take while a reload is pending or needed. */
+  readonly inPlaceOperations: readonly Operation[];
+  /** Plan ids the gate refused in this term (mode `revert`). */
+  readonly refused?: readonly Digest[];
+  /** Newest plan the gate passed: becomes lkg when it is the applied one. */
+  readonly validated?: Digest;
+  /** Bytes of the serialised plan at the end of the body. */
+  readonly planLength: number;
+}
+
+export type OutcomeKind = 'runtime' | 'files' | 'reload' | 'scheduled' | 'noop' | 'rejected';
+
+/** Which stage refused. `reload` and `operations` carry HAProxy's own words. */
+export type RejectStage = 'request' | 'stage' | 'write' | 'operations' | 'reload';
+
+export interface OperationResult {
+  readonly kind: OperationKind;
+  readonly target: string;
+  readonly ok: boolean;
+  readonly message?: string;
+}
+
+export interface ApplyOutcome {
+  readonly outcome: OutcomeKind;
+  readonly roles: Roles;
+  readonly error?: { readonly stage: RejectStage; readonly message: string };
+  /** With `scheduled`: milliseconds until the reload. */
+  readonly reloadInMs?: number;
+  /** Failed operations only (at most 32); their failing makes the agent reload instead. */
+  readonly failedOperations: readonly OperationResult[];
+  readonly operationsRun: number;
+  /** Milliseconds. `confirmed` is when the worker had answered the operations or the new worker ran. */
+  readonly timings: {
+    readonly stage: number;
+    readonly write: number;
+    readonly operations: number;
+    readonly reload: number;
+    readonly confirmed: number;
+    readonly total: number;
+  };
+}
+
+export type ConflictReason =
+  | 'stale_epoch'
+  | 'baseline_mismatch'
+  | 'worker_mismatch'
+  | 'unknown_baseline'
+  | 'missing_content'
+  | 'target_running';
+
+export interface ApplyConflict {
+  readonly conflict: ConflictReason;
+  readonly roles: Roles;
+  readonly highestEpoch: number;
+  /** With `missing_content`: paths whose bytes must be sent whole. */
+  readonly missing?: readonly string[];
+}
+
+/** What the pod holds (DESIGN: baseline). `null` = unknown, and only a full state with a reload leaves that. */
+export interface Roles {
+  /** Plan whose files are on disk. */
+  readonly applied: Digest | null;
+  /** Plan the worker was started from. */
+  readonly running: Digest | null;
+  /** Operations executed since the worker was started. */
+  readonly workerOperations: number;
+  readonly lkg: Digest | null;
+}
+
+export interface AgentState {
+  readonly protocol: number;
+  readonly agentVersion: string;
+  readonly operationKinds: readonly OperationKind[];
+  readonly features: readonly string[];
+  readonly roles: Roles;
+  readonly highestEpoch: number;
+  readonly haproxy: {
+    /** For example `3.0.11`; empty when HAProxy does not answer. */
+    readonly version: string;
+    readonly workerPid: number;
+    /** Start of the worker in milliseconds since 1970, derived from its uptime; identity is (pid, start). */
+    readonly workerStartMs: number;
+    /** Old workers that still finish connections, the current one not counted. */
+    readonly oldWorkers: number;
+  };
+  /** Owned files as applied; with `verify=1` the digests are read from disk anew ('' = missing or unreadable). */
+  readonly files: readonly {
+    readonly path: string;
+    readonly digest: Digest;
+    readonly size: number;
+  }[];
+  readonly pendingReload: { readonly planId: Digest; readonly inMs: number } | null;
+  readonly pendingDeletes: number;
+  readonly lastReload: {
+    readonly planId: Digest;
+    readonly ok: boolean;
+    readonly message: string;
+    readonly atMs: number;
+    readonly durationMs: number;
+  } | null;
+}
+
+/** What a new leader needs to go on without a reload (DESIGN D14). */
+export interface StoredPlan {
+  readonly planId: Digest | null;
+  /** The serialised plan as the controller sent it, opaque to the agent; empty when unknown. */
+  readonly plan: string;
+  /** Operations executed since the worker was started from that plan, in order. */
+  readonly operations: readonly Operation[];
+}

@@ -1,0 +1,250 @@
+/** Puts a render together: the records of the last one, and what changed since. */
+import type { Chunk } from '../cells/chunk.ts';
+import type { PersistentMap } from '../cells/persistent-map.ts';
+import { buildPlan, profileRecord } from '../plan/build.ts';
+import type { MerkleMap } from '../plan/merkle-map.ts';
+import type { Backend, Plan, PlanFile, Profile } from '../plan/plan.ts';
+import { assembleConfig, contentOf, type AssembledConfig } from './assemble-config.ts';
+import {
+  assembleDeclared,
+  assembleLists,
+  assembleMaps,
+  fileRecord,
+  type FileContext,
+} from './assemble-files.ts';
+import { claimUpdates, updatedNotable, type CellUpdate } from './cell-updates.ts';
+import type { Committed } from './committed.ts';
+import type { DeclaredFile } from './effects.ts';
+import { isBlank } from './evaluate.ts';
+import { TemplateFailure } from './failure.ts';
+import type { Claim } from './ledger.ts';
+import { filePath } from './render-paths.ts';
+import type { RenderedFile } from './render.ts';
+import type { PlacedRoot } from './slot-plans.ts';
+
+export interface CommitInput {
+  readonly before: Committed;
+  readonly placed: readonly PlacedRoot[];
+  readonly slots: Committed['slots'];
+  readonly updates: readonly CellUpdate[];
+}
+
+export interface CommitOutput {
+  readonly committed: Committed;
+  readonly config: Chunk;
+  readonly plan: Plan;
+  readonly files: ReadonlyMap<string, RenderedFile>;
+}
+
+/** Claims of backends are sliced: a render from scratch has thousands. */
+const SLICE = 256;
+
+/**
+ * The state after the updates, with its plan and files.
+ *
+ * @throws TemplateFailure for names declared twice with different content, and for what is printed in the wrong place
+ */
+export function* commit(
+  { before, placed, slots, updates }: CommitInput,
+  context: FileContext,
+): Generator<void, CommitOutput> {
+  const notable = updatedNotable(before.notable, updates);
+  const { claims: backendClaims, backends, chunks } = yield* commitBackends(before, updates);
+  const maps = assembleMaps(before, updates, context);
+  yield;
+  const lists = assembleLists(before, updates);
+  const { claims: fileClaims, touched } = assembleDeclared(before, updates);
+  refuseConflicts({ backendClaims, fileClaims, maps });
+  yield;
+  const roots = new Map(placed.map(({ root, result }) => [root.id, result]));
+  const partial = {
+    ...before,
+    roots,
+    slots,
+    notable,
+    backendClaims,
+    backends,
+    backendChunks: chunks,
+  };
+  const main = placed.find(({ root }) => root.kind === 'config');
+  const assembled = assembleConfig(main?.items ?? [], partial, context.digests);
+  yield;
+  const other = commitFiles({ before, placed, slots, lists, touched }, context);
+  const committed: Committed = {
+    ...{ ...partial, fileClaims, lists, maps },
+    profiles: commitProfiles(before.profiles, assembled, context),
+    planMaps: before.planMaps.with(
+      new Map([...maps].map(([, { record }]) => [record?.path ?? '', record])),
+    ),
+    planFiles: other.records,
+    files: allFiles(maps, other.files),
+  };
+  yield;
+  return finish(committed, assembled, context);
+}
+
+function* commitBackends(
+  before: Committed,
+  updates: readonly CellUpdate[],
+): Generator<
+  void,
+  {
+    claims: Committed['backendClaims'];
+    backends: MerkleMap<Backend>;
+    chunks: Committed['backendChunks'];
+  }
+> {
+  const changes = claimUpdates(updates, ({ backends }) =>
+    backends.map((one) => [one.name, one] as const),
+  );
+  const { ledger, touched } = before.backendClaims.with(changes);
+  let { backends, backendChunks: chunks } = before;
+  const names = [...touched.keys()].sort();
+  for (let start = 0; start < names.length; start += SLICE) {
+    const slice = names.slice(start, start + SLICE);
+    backends = backends.with(new Map(slice.map((name) => [name, touched.get(name)?.backend])));
+    chunks = chunks.with(new Map(slice.map((name) => [name, touched.get(name)?.text])));
+    yield;
+  }
+  return { claims: ledger, backends, chunks };
+}
+
+const refuseConflicts = ({
+  backendClaims,
+  fileClaims,
+  maps,
+}: Pick<Committed, 'backendClaims' | 'fileClaims' | 'maps'>): void => {
+  const declared: readonly (readonly [string, { readonly conflicts: Conflicts }])[] = [
+    ['the backend', backendClaims],
+    ['the file', fileClaims],
+    ...[...maps].map(([name, { ledger }]) => [`in ${name} the key`, ledger] as const),
+  ];
+  for (const [kind, { conflicts }] of declared) {
+    const [name] = conflicts.keys();
+    if (name !== undefined) throw conflict(kind, name, conflicts);
+  }
+};
+
+type Conflicts = PersistentMap<readonly Claim<unknown>[]>;
+
+const conflict = (kind: string, name: string, conflicts: Conflicts): TemplateFailure => {
+  const owners = (conflicts.get(name) ?? []).map(({ object, owner }) =>
+    object === undefined
+      ? `the template at ${owner}`
+      : `${object.kind} ${object.namespace}/${object.name}`,
+  );
+  const shown = JSON.stringify(name.length > 80 ? `${name.slice(0, 80)}…` : name);
+  return new TemplateFailure(
+    `${kind} ${shown} is declared differently by ${owners.join(' and ')}`,
+    {
+      nextStep: 'Let only one of them declare it.',
+      reason: 'DeclaredTwice',
+    },
+  );
+};
+
+const commitProfiles = (
+  before: MerkleMap<Profile>,
+  { profiles }: AssembledConfig,
+  { digest }: FileContext,
+): MerkleMap<Profile> => {
+  const changes = new Map<string, Profile | undefined>(
+    before.keys().map((name) => [name, undefined]),
+  );
+  for (const [name, text] of profiles) changes.set(name, profileRecord({ name, text }, digest));
+  return before.with(changes);
+};
+
+interface FileInput {
+  readonly before: Committed;
+  readonly placed: readonly PlacedRoot[];
+  readonly slots: Committed['slots'];
+  readonly lists: Committed['lists'];
+  readonly touched: ReadonlyMap<string, DeclaredFile | undefined>;
+}
+
+/** Everything but maps and the configuration: what cells declared, certificate lists, and whole templates. */
+const commitFiles = (
+  { before, placed, slots, lists, touched }: FileInput,
+  context: FileContext,
+): { records: MerkleMap<PlanFile>; files: Map<string, RenderedFile> } => {
+  const declared = new Map(touched);
+  for (const path of before.lists.keys()) if (!lists.has(path)) declared.set(path, undefined);
+  for (const [path, { chunks }] of lists) {
+    if (before.lists.get(path)?.chunks === chunks) continue;
+    declared.set(path, { path, kind: 'crt-list', content: chunks.chunk, reloadOnChange: true });
+  }
+  for (const { root, items } of placed) {
+    if (root.kind === 'map') refusePrinted(root.source, contentOf(items, { slots }));
+    const content = contentOf(items, { slots });
+    if (root.kind === 'file' || root.kind === 'certificate') {
+      const file = templateFile(root, content, context.config);
+      if (before.files.get(file.path)?.text !== content) declared.set(file.path, file);
+    }
+  }
+  const files = new Map(before.files);
+  const records = new Map<string, PlanFile | undefined>();
+  for (const [path, file] of declared) {
+    const made = file === undefined ? undefined : fileRecord(file, context);
+    records.set(path, made?.record);
+    if (made === undefined) files.delete(path);
+    else files.set(path, made.file);
+  }
+  return { records: before.planFiles.with(records), files };
+};
+
+const templateFile = (
+  { kind, name }: PlacedRoot['root'],
+  content: Chunk,
+  config: FileContext['config'],
+): DeclaredFile => {
+  if (kind === 'certificate') {
+    const path = filePath(config.dataplane, 'cert', name);
+    return { path, kind: 'cert', content, reloadOnChange: true };
+  }
+  const reloadOnChange = config.files.get(name)?.reloadOnPush ?? false;
+  return {
+    path: filePath(config.dataplane, 'file', name),
+    kind: 'general',
+    content,
+    reloadOnChange,
+  };
+};
+
+const refusePrinted = (source: string, content: Chunk): void => {
+  if (content.size === 0 || (content.text !== undefined && isBlank(content.text))) return;
+  const isEmpty = content.children.every(
+    (child) => child.text !== undefined && isBlank(child.text),
+  );
+  if (content.text === undefined && isEmpty) return;
+  throw new TemplateFailure('the template of a map prints text', {
+    place: { source, line: 1, column: 1 },
+    nextStep: 'Declare entries with map_entry(key, value); the file is made of them.',
+  });
+};
+
+const allFiles = (
+  maps: Committed['maps'],
+  files: Map<string, RenderedFile>,
+): ReadonlyMap<string, RenderedFile> => {
+  for (const { file } of maps.values()) if (file !== undefined) files.set(file.path, file);
+  return files;
+};
+
+const finish = (
+  committed: Committed,
+  { chunk, sections }: AssembledConfig,
+  { config, digest, digests }: FileContext,
+): CommitOutput => {
+  const { backends, profiles, planMaps, planFiles } = committed;
+  const path = config.dataplane.configFile;
+  const plan = buildPlan(
+    {
+      ...{ sections, backends, profiles, maps: planMaps, files: planFiles },
+      config: { path, digest: digests.of(chunk), size: chunk.size },
+    },
+    digest,
+  );
+  const files = new Map(committed.files).set(path, { path, kind: 'config', text: chunk });
+  return { committed, config: chunk, plan, files };
+};

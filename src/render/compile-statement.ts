@@ -1,0 +1,265 @@
+/** Tags of a template as closures that print to a writer. */
+import { PersistentMap } from '../cells/persistent-map.ts';
+import {
+  compileExpression,
+  placeOf,
+  type ExpressionContext,
+  type Statement,
+} from './compile-expression.ts';
+import { TemplateFailure, type Place } from './failure.ts';
+import { compileFor } from './loops.ts';
+import { compileMacro } from './macros.ts';
+import { equals } from './operators.ts';
+import { Scope, nested, type Run } from './run.ts';
+import type { SlotRequest } from './slots.ts';
+import type {
+  Cells,
+  Conditional,
+  FromImport,
+  Import,
+  Include,
+  Macro,
+  Name,
+  Node,
+  NodeList,
+  Pair,
+  Section,
+  SetNode,
+  Switch,
+} from './syntax.ts';
+import { Text } from './text.ts';
+import { TrackedCollection, entriesOf, isRecord, isTrue, kindOf, emptyRecord } from './values.ts';
+import { ItemWriter, Profile } from './writer.ts';
+
+/** Compiled snippets by name or glob, found when they are first included. */
+export type FindSnippets = (name: string) => readonly { readonly run: Statement }[] | undefined;
+
+export interface StatementContext extends ExpressionContext {
+  readonly find: FindSnippets;
+}
+
+type Compile<N> = (node: N, context: StatementContext) => Statement;
+
+/** Compiles the nodes of a whole template. */
+export const compileTemplate = (root: Node, source: string, find: FindSnippets): Statement => {
+  const context: StatementContext = {
+    source,
+    find,
+    body: (node) => compileStatement(node, context),
+    macro: (node) => compileMacro(node, context),
+  };
+  return compileStatement(root, context);
+};
+
+const compileStatement: Compile<Node> = (node, context) => {
+  const compile = (STATEMENTS as Record<string, Compile<never> | undefined>)[node.typename];
+  if (compile !== undefined) return compile(node as never, context);
+  throw new TemplateFailure(`a template cannot use ${node.typename}`, {
+    place: placeOf(node, context.source),
+    nextStep: 'See the tags in docs/templates.md.',
+  });
+};
+
+const compileList: Compile<NodeList> = (node, context) => {
+  const statements = node.children.map((child) => compileStatement(child, context));
+  const [only] = statements;
+  if (statements.length === 1 && only !== undefined) return only;
+  return (run) => {
+    for (const statement of statements) statement(run);
+  };
+};
+
+const compileOutput: Compile<NodeList> = (node, context) => {
+  const prints = node.children.map((child): Statement => {
+    const place = placeOf(child, context.source);
+    if (child.typename === 'TemplateData') {
+      const data = String(child.value);
+      return ({ out }) => out.write(data, place, true);
+    }
+    const value = compileExpression(child, context);
+    return (run) => print(run, value(run), place);
+  });
+  return (run) => {
+    for (const one of prints) one(run);
+  };
+};
+
+const print = ({ out }: Run, value: unknown, place: Place): void => {
+  if (value instanceof Text) out.writeText(value, place);
+  else if (typeof value === 'boolean') out.write(String(value), place);
+  else if (typeof value === 'number' && Number.isFinite(value)) out.write(String(value), place);
+  else if (value instanceof Profile) out.profile(value, place);
+  else throw unprintable(value, place);
+};
+
+const unprintable = (value: unknown, place: Place): TemplateFailure =>
+  typeof value === 'string'
+    ? new TemplateFailure('a string that comes from data is printed without an emitter', {
+        place,
+        nextStep: 'Add the emitter for this place: | token, | quoted, | logFormat, …',
+      })
+    : new TemplateFailure(`${kindOf(value)} cannot be printed`, {
+        place,
+        nextStep: 'Print a number, a boolean, a literal, or what an emitter made.',
+      });
+
+const compileIf: Compile<Conditional> = (node, context) => {
+  const condition = compileExpression(node.cond, context);
+  const yes = compileStatement(node.body, context);
+  const no = node.else_ === null ? undefined : compileStatement(node.else_, context);
+  return (run) => {
+    if (isTrue(condition(run))) yes(run);
+    else no?.(run);
+  };
+};
+
+const compileSwitch: Compile<Switch> = (node, context) => {
+  const subject = compileExpression(node.expr, context);
+  const cases = node.cases.map(({ cond, body }) => ({
+    matches: compileExpression(cond, context),
+    run: compileStatement(body, context),
+  }));
+  const otherwise = node.default === null ? undefined : compileStatement(node.default, context);
+  return (run) => {
+    const value = subject(run);
+    const found = cases.find((one) => equals(one.matches(run), value));
+    if (found === undefined) otherwise?.(run);
+    else found.run(run);
+  };
+};
+
+const compileSet: Compile<SetNode> = (node, context) => {
+  const names = node.targets.map((target) => (target.typename === 'Symbol' ? target.value : ''));
+  const value = compileExpression((node.value ?? node.body) as Node, context);
+  return (run) => {
+    const assigned = value(run);
+    for (const name of names) run.scope.assign(name, assigned);
+  };
+};
+
+const compileMacroTag: Compile<Macro> = (node, context) => {
+  const make = compileMacro(node, context);
+  return (run) => run.scope.bind(node.name.value, make(run));
+};
+
+const literalName = (node: Node): string => (node.typename === 'Literal' ? String(node.value) : '');
+
+const compileInclude: Compile<Include> = (node, { source, find }) => {
+  const name = literalName(node.template);
+  const place = placeOf(node.template, source);
+  let snippets: readonly { readonly run: Statement }[] | undefined;
+  return (run) => {
+    snippets ??= find(name) ?? [];
+    for (const snippet of snippets) {
+      nested(run, place, () => snippet.run({ ...run, scope: new Scope(run.scope, true) }));
+    }
+  };
+};
+
+/** Runs a snippet for what it binds; it sees the globals only, and what it prints is dropped. */
+const exportsOf = (name: string, place: Place, find: FindSnippets) => (run: Run) => {
+  const scope = new Scope(run.cell.globals, true);
+  const [snippet] = find(name) ?? [];
+  nested(run, place, () => snippet?.run({ ...run, scope, out: new ItemWriter() }));
+  return scope.own();
+};
+
+const compileImport: Compile<Import> = (node, { source, find }) => {
+  const load = exportsOf(literalName(node.template), placeOf(node.template, source), find);
+  const target = node.target.typename === 'Symbol' ? node.target.value : '';
+  return (run) => {
+    const record = emptyRecord();
+    for (const [name, value] of load(run)) record[name] = value;
+    run.scope.bind(target, record);
+  };
+};
+
+const compileFromImport: Compile<FromImport> = (node, { source, find }) => {
+  const load = exportsOf(literalName(node.template), placeOf(node.template, source), find);
+  const children: readonly (Name | Pair)[] = node.names.children;
+  const names = children.map((name): [string, string] => {
+    if (name.typename === 'Symbol') return [name.value, name.value];
+    const [from, to] = [name.key, name.value];
+    return [from.typename === 'Symbol' ? from.value : '', to.typename === 'Symbol' ? to.value : ''];
+  });
+  const place = placeOf(node, source);
+  return (run) => {
+    const exported = load(run);
+    for (const [name, alias] of names) {
+      if (!exported.has(name)) {
+        const nextStep = 'Import a macro or variable that the snippet defines at its top level.';
+        throw new TemplateFailure(`the snippet does not define "${name}"`, { place, nextStep });
+      }
+      run.scope.bind(alias, exported.get(name));
+    }
+  };
+};
+
+const compileSection: Compile<Section> = (node, context) => {
+  const body = compileStatement(node.body, context);
+  return (run) => {
+    if (!(run.out instanceof ItemWriter)) return;
+    const out = new ItemWriter<SlotRequest>();
+    body({ ...run, out });
+    (run.out as ItemWriter<SlotRequest>).add({
+      type: 'section',
+      name: node.name,
+      items: out.items(),
+    });
+  };
+};
+
+const compileCells: Compile<Cells> = (node, context) => {
+  const place = placeOf(node, context.source);
+  const collection = compileExpression(node.collection, context);
+  const key = node.key === undefined ? undefined : compileExpression(node.key, context);
+  const tag = {
+    id: `${context.source}:${place.line}:${place.column}`,
+    place,
+    name: node.name,
+    body: compileStatement(node.body, context),
+  };
+  const refuse = (message: string): never => {
+    const nextStep = 'Go over a collection of routes, a mapping, or a list with "key EXPRESSION".';
+    throw new TemplateFailure(message, { place, nextStep });
+  };
+  const keyed = (elements: readonly unknown[], run: Run): PersistentMap<unknown> => {
+    const entries = new Map<string, unknown>();
+    for (const element of elements) {
+      const scope = new Scope(run.scope);
+      scope.bind(node.name, element);
+      const name = key?.({ ...run, scope });
+      const text = typeof name === 'number' || name instanceof Text ? String(name) : name;
+      if (typeof text !== 'string') return refuse('the key of a cell is not a string');
+      if (entries.has(text)) return refuse('two cells have the same key');
+      entries.set(text, element);
+    }
+    return PersistentMap.from(entries);
+  };
+  return (run) => {
+    const value = collection(run);
+    let over: SlotRequest['over'];
+    if (value instanceof TrackedCollection && key === undefined) over = value.name;
+    else if (Array.isArray(value) && key !== undefined) over = keyed(value, run);
+    else if (isRecord(value) && key === undefined) {
+      over = PersistentMap.from((entriesOf(value) ?? []) as [string, unknown][]);
+    } else over = refuse(`there can be no cells over ${kindOf(value)} like this`);
+    (run.out as ItemWriter<SlotRequest>).add({ type: 'slot', slot: { tag, over } });
+  };
+};
+
+const STATEMENTS = {
+  Root: compileList,
+  NodeList: compileList,
+  Output: compileOutput,
+  If: compileIf,
+  For: compileFor,
+  Switch: compileSwitch,
+  Set: compileSet,
+  Macro: compileMacroTag,
+  Include: compileInclude,
+  Import: compileImport,
+  FromImport: compileFromImport,
+  Section: compileSection,
+  Cells: compileCells,
+};

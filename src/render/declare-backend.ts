@@ -1,0 +1,166 @@
+/** The functions `backend` and `profile`: they print what they declare, so that text and record cannot differ. */
+import { backendRecord, PlanError } from '../plan/build.ts';
+import type { Server } from '../plan/plan.ts';
+import { chunkText } from '../cells/chunk.ts';
+import { parseAddress } from './addresses.ts';
+import type { Emitter } from './emitters.ts';
+import { TemplateFailure } from './failure.ts';
+import {
+  booleanArgument,
+  linesArgument,
+  listArgument,
+  membersOf,
+  optionalString,
+  refuseArgument,
+  wordArgument,
+} from './parameters.ts';
+import type { Run } from './run.ts';
+import { EMPTY_TEXT, Text } from './text.ts';
+import { isRecord, type Arguments } from './values.ts';
+import { Profile, Writer } from './writer.ts';
+
+const MEMBERS = [
+  ...['name', 'mode', 'balance', 'hashType', 'profile', 'servers', 'body', 'dynamic'],
+  'structuralReason',
+];
+
+/** Words of a balance line: an algorithm and its arguments. */
+const balance: Emitter = (value) =>
+  /^[a-z_-]+(?:\([A-Za-z0-9_.,-]+\))?(?: [A-Za-z0-9_.,()-]+)*$/.test(value)
+    ? { ok: true, text: value }
+    : { ok: false, reason: 'it is no balancing algorithm with its arguments' };
+
+/** One further word of a server line. */
+const keyword: Emitter = (value) =>
+  /^[A-Za-z0-9_.:/@+=*~,()-]+$/.test(value)
+    ? { ok: true, text: value }
+    : { ok: false, reason: 'it is no plain word' };
+
+/** `{{ profile({name, body}) }}`: a named `defaults` section. */
+export const declareProfile = ({ positional }: Arguments, { cell }: Run): Profile => {
+  const place = cell.callPlace;
+  const members = membersOf(positional[0], 'profile()', ['name', 'body']);
+  const name = wordArgument(members['name'], 'profile().name');
+  const out = new Writer();
+  out.write(`defaults ${name}\n`, place);
+  out.writeText(linesArgument(members['body'], 'profile().body'), place);
+  return new Profile(name, out.text());
+};
+
+/** `{{ backend({…}) }}`: declares a backend; its text is printed where the cells stand, sorted by name. */
+export const declareBackend = ({ positional }: Arguments, run: Run): Text => {
+  const members = membersOf(positional[0], 'backend()', MEMBERS);
+  const { cell } = run;
+  const place = cell.callPlace;
+  if (!cell.inSlot) refuseArgument('backend()', 'can only be called by a cell');
+  const name = wordArgument(members['name'], 'backend().name');
+  const record = {
+    name,
+    mode: modeOf(members['mode']),
+    profile: wordArgument(members['profile'], 'backend().profile'),
+    balance: wordArgument(members['balance'] ?? 'roundrobin', 'backend().balance', balance),
+    ...hashTypeOf(members['hashType']),
+  };
+  const servers = listArgument(members['servers'], 'backend().servers')
+    .map((server) => serverOf(server, name))
+    .sort((left, right) => (left.name < right.name ? -1 : Number(left.name > right.name)));
+  const head = [
+    `backend ${name} from ${record.profile}`,
+    `    mode ${record.mode}`,
+    `    balance ${record.balance}`,
+    ...(record.hashType === undefined ? [] : [`    hash-type ${record.hashType}`]),
+  ].join('\n');
+  const body = linesArgument(members['body'], 'backend().body');
+  const out = new Writer();
+  out.write(`${head}\n`, place);
+  out.writeText(body, place);
+  out.write(servers.map(serverLine).join(''), place);
+  out.write('\n', place);
+  const text = out.chunk(cell.object);
+  const reason = optionalString(members['structuralReason'], 'backend().structuralReason');
+  const backend = {
+    ...record,
+    structure: cell.digest(`${head}\n${withoutComments(body.value)}`),
+    text: cell.digest(chunkText(text)),
+    dynamic: booleanArgument(members['dynamic'], 'backend().dynamic', true),
+    ...(reason === undefined ? {} : { structuralReason: reason }),
+    servers,
+  };
+  cell.effects.backends.push({ name, text, backend: sealed(backend, run) });
+  return EMPTY_TEXT;
+};
+
+const sealed = (
+  backend: Parameters<typeof backendRecord>[0],
+  run: Run,
+): ReturnType<typeof backendRecord> => {
+  try {
+    return backendRecord(backend, run.cell.digest);
+  } catch (error: unknown) {
+    if (!(error instanceof PlanError)) throw error;
+    throw new TemplateFailure(error.message, {
+      nextStep: 'Give every server of the backend a name of its own and valid values.',
+      reason: 'ValueRefused',
+    });
+  }
+};
+
+const modeOf = (value: unknown): 'http' | 'tcp' => {
+  const mode = wordArgument(value ?? 'http', 'backend().mode');
+  return mode === 'http' || mode === 'tcp'
+    ? mode
+    : refuseArgument('backend().mode', 'is neither "http" nor "tcp"');
+};
+
+const hashTypeOf = (value: unknown): { hashType?: string } => {
+  if (value === undefined || value === null) return {};
+  return { hashType: wordArgument(value, 'backend().hashType') };
+};
+
+/** A server as `routes` has them, every value checked for the place it is printed at. */
+const serverOf = (value: unknown, backend: string): Server => {
+  const where = `a server of backend ${backend}`;
+  if (!isRecord(value)) return refuseArgument(where, 'is no mapping');
+  const name = wordArgument(value['name'], `the name of ${where}`);
+  if (name.length > 127) refuseArgument(`the name of ${where}`, 'is longer than 127 characters');
+  const address = wordArgument(value['address'], `the address of ${where}`);
+  if (parseAddress(address) === undefined) {
+    refuseArgument(`the address of ${where}`, 'is no IPv4 or IPv6 address');
+  }
+  const state = value['state'] ?? 'ready';
+  if (state !== 'ready' && state !== 'maint') {
+    return refuseArgument(`the state of ${where}`, 'is neither "ready" nor "maint"');
+  }
+  return {
+    name,
+    address,
+    port: integerOf(value['port'], `the port of ${where}`, [1, 65_535]),
+    weight: integerOf(value['weight'] ?? 1, `the weight of ${where}`, [0, 256]),
+    state,
+    keywords: listArgument(value['keywords'], `the keywords of ${where}`).map((word) =>
+      wordArgument(word, `a keyword of ${where}`, keyword),
+    ),
+  };
+};
+
+const integerOf = (value: unknown, name: string, [low, high]: readonly [number, number]): number =>
+  typeof value === 'number' && Number.isInteger(value) && value >= low && value <= high
+    ? value
+    : refuseArgument(name, `is no whole number from ${low} to ${high}`);
+
+const serverLine = ({ name, address, port, weight, state, keywords }: Server): string => {
+  const host = address.includes(':') ? `[${address}]` : address;
+  const words = [
+    ...['server', name, `${host}:${port}`, 'weight', String(weight)],
+    ...(state === 'maint' ? ['disabled'] : []),
+    ...keywords,
+  ];
+  return `    ${words.join(' ')}\n`;
+};
+
+/** Lines that are comments as a whole say nothing to HAProxy. */
+const withoutComments = (text: string): string =>
+  text
+    .split('\n')
+    .filter((line) => !/^\s*(?:#|$)/.test(line))
+    .join('\n');

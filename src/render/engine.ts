@@ -1,0 +1,46 @@
+import type { DigestFunction } from '../plan/plan.ts';
+import type { RouteModel } from '../routing/model.ts';
+import type { Problem } from '../snapshot/problem.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
+import { globalScope } from './functions.ts';
+import type { TemplateEngine } from './render.ts';
+import { Renderer } from './renderer.ts';
+import type { TemplateConfig } from './template-config.ts';
+import { compileTemplates } from './template-set.ts';
+
+export interface EngineParts {
+  readonly config: TemplateConfig;
+  /** Keeps its own previous model; called once for each snapshot that is rendered. */
+  readonly routing: { route(snapshot: Snapshot): RouteModel };
+  /** Hex SHA-256 of UTF-8 text. */
+  readonly digest: DigestFunction;
+  /** What the fleet's HAProxy can do, `capabilities` in templates. Default: version 3.0 and nothing else. */
+  readonly capabilities?: Readonly<Record<string, string | number | boolean>>;
+}
+
+export type CreatedEngine =
+  | { readonly ok: true; readonly engine: TemplateEngine }
+  | { readonly ok: false; readonly problems: readonly Problem[] };
+
+/** Compiles a configuration, or says everything that is wrong with its templates. */
+export const createEngine = ({
+  config,
+  routing,
+  digest,
+  capabilities,
+}: EngineParts): CreatedEngine => {
+  const globals = globalScope(config, capabilities ?? { haproxy: '3.0' });
+  const compiled = compileTemplates(config, globals);
+  if (!compiled.ok) return compiled;
+  const renderer = new Renderer({ config, set: compiled.set, globals, routing, digest });
+  return {
+    ok: true,
+    engine: {
+      generation: config.generation,
+      watched: config.watched,
+      settings: config.dataplane,
+      steps: (snapshot) => renderer.steps(snapshot),
+      stats: () => renderer.stats(),
+    },
+  };
+};

@@ -1,0 +1,94 @@
+import type { ObjectRef } from '../snapshot/objects.ts';
+import type { Problem } from '../snapshot/problem.ts';
+
+/** A position in a template; line and column count from 1. */
+export interface Place {
+  readonly source: string;
+  readonly line: number;
+  readonly column: number;
+}
+
+export interface FailureDetails {
+  readonly place?: Place;
+  /** What to do about it, in one sentence. */
+  readonly nextStep: string;
+  /** The expression, as it reads in the template. */
+  readonly field?: string;
+  /** Stable word; default `TemplateError`. */
+  readonly reason?: string;
+}
+
+/** A template cannot go on. The message never holds a value of an object. */
+export class TemplateFailure extends Error {
+  readonly details: FailureDetails;
+
+  constructor(message: string, details: FailureDetails) {
+    super(message);
+    this.name = 'TemplateFailure';
+    this.details = details;
+  }
+
+  /** The same failure with a place and an expression, where it had none yet. */
+  at(place: Place, field?: string): TemplateFailure {
+    if (this.details.place !== undefined) return this;
+    const located = { ...this.details, place };
+    return new TemplateFailure(this.message, field === undefined ? located : { ...located, field });
+  }
+
+  toProblem(object?: ObjectRef): Problem {
+    const { place, nextStep, field, reason = 'TemplateError' } = this.details;
+    const where = place === undefined ? '' : ` (${place.source}:${place.line}:${place.column})`;
+    const whose = object === undefined ? '' : ` for ${nameOf(object)}`;
+    return {
+      severity: 'error',
+      reason,
+      message: `${this.message}${where}${whose}`,
+      nextStep,
+      ...(object === undefined ? {} : { object }),
+      ...(field === undefined ? {} : { field }),
+      ...(place === undefined ? {} : { place }),
+    };
+  }
+}
+
+/** `Ingress shop/web`. */
+export const nameOf = ({ kind, namespace, name }: ObjectRef): string =>
+  `${kind} ${namespace === '' ? '' : `${namespace}/`}${name}`;
+
+/** Anything thrown, as a failure. Messages of foreign errors are not repeated: they may quote values. */
+export const asFailure = (error: unknown, place: Place): TemplateFailure => {
+  if (error instanceof TemplateFailure) return error.at(place);
+  if (error instanceof RangeError) {
+    return new TemplateFailure(
+      'the template recurses too deeply or makes a value that is too large',
+      {
+        place,
+        nextStep: 'End the recursion, or make the value smaller.',
+      },
+    );
+  }
+  throw error;
+};
+
+/** A hint at the most similar known name, or nothing. */
+export const nearest = (name: string, known: Iterable<string>): string => {
+  let [best, bestDistance] = ['', Math.max(2, Math.floor(name.length / 3)) + 1];
+  for (const candidate of [...known].sort()) {
+    const distance = editDistance(name, candidate);
+    if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
+  }
+  return best === '' ? '' : `; did you mean "${best}"?`;
+};
+
+const editDistance = (left: string, right: string): number => {
+  let row = Array.from({ length: right.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= left.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= right.length; j += 1) {
+      const substitution = (row[j - 1] ?? 0) + Number(left[i - 1] !== right[j - 1]);
+      next.push(Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, substitution));
+    }
+    row = next;
+  }
+  return row[right.length] ?? 0;
+};

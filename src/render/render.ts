@@ -1,0 +1,91 @@
+import type { Plan } from '../plan/plan.ts';
+import type { FileKind } from '../protocol/protocol.ts';
+import type { ObjectRef } from '../snapshot/objects.ts';
+import type { Problem } from '../snapshot/problem.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
+import type { WatchedResource } from '../snapshot/watch.ts';
+import type { Chunk } from '../cells/chunk.ts';
+
+/** One file of a render: its bytes are the concatenated chunks, UTF-8. */
+export interface RenderedFile {
+  readonly path: string;
+  readonly kind: FileKind;
+  readonly text: Chunk;
+}
+
+/** Which template line printed which line of the configuration, and for which object. */
+export interface Provenance {
+  readonly template: string;
+  readonly line: number;
+  readonly object: ObjectRef | undefined;
+}
+
+/** What a template asks to be written to an object's status. */
+export interface StatusPatch {
+  readonly object: ObjectRef;
+  readonly status: Readonly<Record<string, unknown>>;
+}
+
+/** The tree of cells for one snapshot, flattened to what the pipeline needs. */
+export interface Render {
+  readonly plan: Plan;
+  readonly snapshot: Snapshot;
+  /** Configuration generation it was rendered with. */
+  readonly generation: string;
+  /** Settings of that configuration, so that whoever deploys the render paces it as it says. */
+  readonly settings: DataplaneSettings;
+  /** Every file of the pod by path, the configuration included. Texts are shared with earlier renders. */
+  readonly files: ReadonlyMap<string, RenderedFile>;
+  readonly problems: readonly Problem[];
+  readonly statuses: readonly StatusPatch[];
+  readonly cells: { readonly evaluated: number; readonly reused: number };
+  /** Line of the configuration file, counted from 1. */
+  provenance(line: number): Provenance | undefined;
+}
+
+export type RenderPhase = 'config' | 'snapshot' | 'template' | 'plan';
+
+export interface RenderFailure {
+  readonly phase: RenderPhase;
+  readonly problems: readonly Problem[];
+}
+
+export type RenderResult =
+  | { readonly ok: true; readonly render: Render }
+  | { readonly ok: false; readonly failure: RenderFailure };
+
+/** What a compiled configuration tells about itself. */
+export interface EngineFacts {
+  readonly generation: string;
+  readonly watched: readonly WatchedResource[];
+  readonly settings: DataplaneSettings;
+}
+
+/**
+ * A compiled configuration as pure steps: every `next()` does a little work, the generator's return value is the result.
+ * Abandoning it has no effect outside; cells it finished are kept for the next render. Starting another render supersedes
+ * the one before.
+ */
+export interface TemplateEngine extends EngineFacts {
+  steps(snapshot: Snapshot): Generator<void, RenderResult>;
+  /** Cells that are kept, and distinct things they have read. */
+  stats(): { readonly cells: number; readonly reads: number };
+}
+
+/** `spec.dataplane`; durations in milliseconds, paths relative to the pod's base directory. */
+export interface DataplaneSettings {
+  readonly port: number;
+  readonly minDeploymentIntervalMs: number;
+  readonly driftPreventionIntervalMs: number;
+  readonly deploymentTimeoutMs: number;
+  readonly configPublishIntervalMs: number;
+  /** Absolute directory HAProxy and agent share in each pod, for example `/etc/haproxy`. */
+  readonly baseDir: string;
+  readonly mapsDir: string;
+  readonly sslCertsDir: string;
+  readonly generalStorageDir: string;
+  readonly configFile: string;
+}
+
+export const sameSettings = (left: DataplaneSettings, right: DataplaneSettings): boolean =>
+  (Object.keys(left) as (keyof DataplaneSettings)[]).every((name) => left[name] === right[name]);

@@ -1,0 +1,287 @@
+/** The cells of one configuration over time: evaluates what a snapshot changed, and keeps everything else. */
+import { CellIndex, Slot } from '../cells/cells.ts';
+import { OrderedChunks } from '../cells/ordered-chunks.ts';
+import { PersistentMap } from '../cells/persistent-map.ts';
+import type { Chunk } from '../cells/chunk.ts';
+import type { DigestFunction } from '../plan/plan.ts';
+import { PlanError } from '../plan/build.ts';
+import type { RouteModel } from '../routing/model.ts';
+import type { Problem } from '../snapshot/problem.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
+import type { FileContext } from './assemble-files.ts';
+import type { CellUpdate } from './cell-updates.ts';
+import { commit, type CommitOutput } from './commit.ts';
+import {
+  TextDigests,
+  nothingCommitted,
+  type Committed,
+  type CommittedSlot,
+  type SlotPlan,
+} from './committed.ts';
+import {
+  evaluateCell,
+  evaluateRoot,
+  type CellResult,
+  type RootResult,
+  type Surroundings,
+} from './evaluate.ts';
+import { TemplateFailure } from './failure.ts';
+import { provenanceOf } from './provenance.ts';
+import type { RenderPhase, RenderResult } from './render.ts';
+import type { Scope } from './run.ts';
+import { cellOwner, placeSlots, rootOwner, type PlacedRoot } from './slot-plans.ts';
+import type { TemplateConfig } from './template-config.ts';
+import type { TemplateSet } from './template-set.ts';
+import { ReadKeys, SnapshotWorld } from './world.ts';
+
+export interface RendererParts {
+  readonly config: TemplateConfig;
+  readonly set: TemplateSet;
+  readonly globals: Scope;
+  readonly routing: { route(snapshot: Snapshot): RouteModel };
+  readonly digest: DigestFunction;
+}
+
+interface Counts {
+  evaluated: number;
+  total: number;
+}
+
+/** Something newer has started; whoever still holds these steps must not go on with them. */
+const SUPERSEDED: Problem = {
+  severity: 'error',
+  reason: 'RenderSuperseded',
+  message: 'a newer render has started',
+  nextStep: 'Use the result of the newer one.',
+};
+
+export class Renderer {
+  readonly #parts: RendererParts;
+  readonly #context: FileContext;
+  readonly #keys: ReadKeys;
+  readonly #index = new CellIndex();
+  readonly #roots = new Slot<RootResult>(this.#index);
+  readonly #slots = new Map<string, Slot<CellResult>>();
+  #committed: Committed;
+  #seen: SnapshotWorld | undefined;
+  #run = 0;
+
+  constructor(parts: RendererParts) {
+    this.#parts = parts;
+    const { config, digest } = parts;
+    this.#context = { config, digest, digests: new TextDigests(digest) };
+    this.#keys = new ReadKeys(config.watched);
+    this.#committed = nothingCommitted(digest);
+  }
+
+  stats(): { readonly cells: number; readonly reads: number } {
+    let cells = this.#roots.size;
+    for (const slot of this.#slots.values()) cells += slot.size;
+    return { cells, reads: this.#index.size };
+  }
+
+  *steps(snapshot: Snapshot): Generator<void, RenderResult> {
+    this.#run += 1;
+    const run = this.#run;
+    const world = this.#enter(snapshot);
+    const { digest, globals } = this.#parts;
+    const work = this.#work({ world, digest, globals });
+    for (let step = work.next(); ; step = work.next()) {
+      if (step.done === true) return step.value;
+      yield;
+      if (run !== this.#run) return failed('snapshot', [SUPERSEDED]);
+    }
+  }
+
+  /** Looks at what is new since the snapshot seen last, and drops the cells that it concerns. */
+  #enter(snapshot: Snapshot): SnapshotWorld {
+    const before = this.#seen;
+    if (before?.snapshot === snapshot) return before;
+    const world = new SnapshotWorld(snapshot, this.#parts.routing.route(snapshot));
+    this.#seen = world;
+    if (before === undefined) return world;
+    const follows = snapshot.version === before.snapshot.version + 1;
+    const refresh = (key: string): void => this.#index.refresh(key, () => world.look(key));
+    if (follows) {
+      for (const key of this.#keys.ofObjects(snapshot.changes)) refresh(key);
+      for (const key of this.#keys.ofRoutes(before.model, world.model)) refresh(key);
+    } else for (const key of [...this.#index.keys()]) refresh(key);
+    return world;
+  }
+
+  *#work(around: Surroundings): Generator<void, RenderResult> {
+    const { world } = around;
+    const counts: Counts = { evaluated: 0, total: 0 };
+    const updates: CellUpdate[] = [];
+    const placed = yield* this.#evaluateRoots(around, { counts, updates });
+    const slots = new Map<string, CommittedSlot>();
+    for (const slot of placed.flatMap((root) => root.slots)) {
+      slots.set(slot.id, yield* this.#evaluateSlot(slot, around, { counts, updates }));
+    }
+    for (const [id, { collection, results }] of this.#committed.slots) {
+      if (!slots.has(id)) updates.push(...goneCells(id, collection, results));
+    }
+    const problems = problemsOf(updates);
+    if (problems.length > 0) return failed('template', problems);
+    const before = this.#committed;
+    try {
+      const output = yield* commit({ before, placed, slots, updates }, this.#context);
+      this.#settle(output.committed);
+      return this.#result(output, world, counts);
+    } catch (error: unknown) {
+      return failed('plan', [planProblem(error)]);
+    }
+  }
+
+  *#evaluateRoots(
+    around: Surroundings,
+    { counts, updates }: { counts: Counts; updates: CellUpdate[] },
+  ): Generator<void, PlacedRoot[]> {
+    const placed: PlacedRoot[] = [];
+    for (const [index, root] of this.#parts.set.roots.entries()) {
+      let cell = this.#roots.valid(root.id, undefined);
+      if (cell === undefined) {
+        const { result, reads } = evaluateRoot(root, around);
+        cell = this.#roots.keep(root.id, { argument: undefined, result, reads });
+        counts.evaluated += 1;
+      }
+      counts.total += 1;
+      const { result } = cell;
+      const before = this.#committed.roots.get(root.id);
+      if (before !== result) updates.push({ owner: rootOwner(index), before, after: result });
+      placed.push(placeSlots({ root, index, result }, around.world, this.#parts.set.backendTag));
+      yield;
+    }
+    return placed;
+  }
+
+  *#evaluateSlot(
+    plan: SlotPlan,
+    around: Surroundings,
+    { counts, updates }: { counts: Counts; updates: CellUpdate[] },
+  ): Generator<void, CommittedSlot> {
+    const { tag, collection, map, declaresBackends } = plan;
+    const slot = this.#slotOf(plan.id);
+    const before = this.#committed.slots.get(plan.id) ?? NO_SLOT;
+    const results = new Map<string, CellResult | undefined>();
+    counts.total += collection.size;
+    for (const key of changedKeys(collection, before.collection, slot)) {
+      const element = collection.get(key);
+      if (element === undefined) slot.drop(key);
+      let cell = element === undefined ? undefined : slot.valid(key, element);
+      if (cell === undefined && element !== undefined) {
+        const { result, reads } = evaluateCell({ tag, element, map, declaresBackends }, around);
+        cell = slot.keep(key, { argument: element, result, reads });
+        counts.evaluated += 1;
+      }
+      const old = before.results.get(key);
+      if (old === cell?.result) continue;
+      results.set(key, cell?.result);
+      updates.push({ owner: cellOwner(plan, key), before: old, after: cell?.result });
+      yield;
+    }
+    const chunks = new Map<string, Chunk | undefined>();
+    for (const [key, result] of results) chunks.set(key, textOf(result));
+    return {
+      collection,
+      results: before.results.with(results),
+      chunks: before.chunks.with(chunks),
+    };
+  }
+
+  #slotOf(id: string): Slot<CellResult> {
+    const known = this.#slots.get(id);
+    if (known !== undefined) return known;
+    const slot = new Slot<CellResult>(this.#index);
+    this.#slots.set(id, slot);
+    return slot;
+  }
+
+  /** The render is complete: it is what the next one starts from, and cells that left are forgotten. */
+  #settle(committed: Committed): void {
+    this.#committed = committed;
+    this.#roots.settle();
+    for (const [id, slot] of this.#slots) {
+      if (committed.slots.has(id)) slot.settle();
+      else {
+        slot.clear();
+        this.#slots.delete(id);
+      }
+    }
+  }
+
+  #result(
+    { plan, files, config }: CommitOutput,
+    world: SnapshotWorld,
+    counts: Counts,
+  ): RenderResult {
+    const notable = [...this.#committed.notable.values()];
+    const { config: templates } = this.#parts;
+    return {
+      ok: true,
+      render: {
+        ...{ plan, files, snapshot: world.snapshot },
+        ...{ generation: templates.generation, settings: templates.dataplane },
+        problems: [...world.model.problems, ...notable.flatMap(({ effects }) => effects.problems)],
+        statuses: notable.flatMap(({ effects }) => effects.statuses),
+        cells: { evaluated: counts.evaluated, reused: counts.total - counts.evaluated },
+        provenance: (line) => provenanceOf(config, line),
+      },
+    };
+  }
+}
+
+const NO_SLOT: CommittedSlot = {
+  collection: PersistentMap.EMPTY,
+  results: PersistentMap.EMPTY,
+  chunks: OrderedChunks.EMPTY,
+};
+
+const textOf = (result: CellResult | undefined): Chunk | undefined =>
+  result === undefined || result.chunk.size === 0 ? undefined : result.chunk;
+
+/** Keys whose element is another one than in the last complete render, or whose cell has become invalid since. */
+function* changedKeys(
+  now: PersistentMap<unknown>,
+  before: PersistentMap<unknown>,
+  { stale }: Slot<CellResult>,
+): Generator<string> {
+  const changed = new Set<string>();
+  for (const { key } of now.differences(before)) {
+    changed.add(key);
+    yield key;
+  }
+  for (const key of [...stale]) if (!changed.has(key)) yield key;
+}
+
+const goneCells = (
+  slot: string,
+  collection: PersistentMap<unknown>,
+  results: PersistentMap<CellResult>,
+): CellUpdate[] =>
+  collection
+    .keys()
+    .map((key) => ({ owner: `${slot}|${key}`, before: results.get(key), after: undefined }));
+
+/** A complete render has no problems, so all there are come from the updates. */
+const problemsOf = (updates: readonly CellUpdate[]): readonly Problem[] =>
+  updates
+    .filter(({ after }) => after?.problem !== undefined)
+    .sort((left, right) => (left.owner < right.owner ? -1 : 1))
+    .flatMap(({ after }) => (after?.problem === undefined ? [] : [after.problem]));
+
+const planProblem = (error: unknown): Problem => {
+  if (error instanceof TemplateFailure) return error.toProblem();
+  if (!(error instanceof PlanError)) throw error;
+  return {
+    severity: 'error',
+    reason: 'PlanRefused',
+    message: error.message,
+    nextStep: 'Correct the template that declares it.',
+  };
+};
+
+const failed = (phase: RenderPhase, problems: readonly Problem[]): RenderResult => ({
+  ok: false,
+  failure: { phase, problems },
+});

@@ -1,0 +1,158 @@
+import { changesBetween, IndexedSnapshot } from '../snapshot/apply-batch.ts';
+import { objectKey, type KubeObject } from '../snapshot/objects.ts';
+import type { ObjectChange, Snapshot, Store } from '../snapshot/snapshot.ts';
+import { textAt } from './fields.ts';
+import { isServed, readClasses, type ServedClasses } from './ingress-class.ts';
+import type { CertificateModel, InspectKeyPair, RouteModel } from './model.ts';
+import { readIngress } from './read-ingress.ts';
+import { RouteState, type RouteSources } from './route-state.ts';
+
+/** What routing needs to know besides the objects. */
+export interface RoutingSettings {
+  readonly ingressClass: {
+    /** For example `haptic`. */
+    readonly name: string;
+    /** `spec.controller` of the IngressClasses that are ours. */
+    readonly controller: string;
+  };
+  /**
+   * A directory is the API server: the class needs no IngressClass object, and endpoints on this machine are allowed.
+   */
+  readonly standalone: boolean;
+  /** PEM of chain and key served where no other certificate fits; becomes the certificate `default`. */
+  readonly defaultCertificate?: { readonly pem: string };
+  readonly inspectKeyPair: InspectKeyPair;
+}
+
+/** Keeps the result of the snapshot before, and follows the changes from there. */
+export interface Routing {
+  /** The routes of a snapshot. Equal to what a new `Routing` makes of it, whatever was routed before. */
+  route(snapshot: Snapshot): RouteModel;
+}
+
+const RESOURCES = ['ingressclasses', 'ingresses', 'services', 'endpointslices', 'secrets'] as const;
+const SERVICE_LABEL = 'kubernetes.io/service-name';
+
+const EMPTY: Store = {
+  size: 0,
+  get: () => undefined,
+  fetch: () => [],
+  list: () => [],
+};
+
+const storeOf = (snapshot: Snapshot, resource: string): Store =>
+  snapshot.resources.includes(resource) ? snapshot.store(resource) : EMPTY;
+
+/** Differences of two snapshots that do not follow each other: identity of every object is compared once. */
+function* scan(before: Snapshot | undefined, after: Snapshot): Generator<ObjectChange> {
+  for (const resource of RESOURCES) {
+    const [old, now] = [
+      before === undefined ? EMPTY : storeOf(before, resource),
+      storeOf(after, resource),
+    ];
+    if (old === now) continue;
+    const rest = new Map(old.list().map((object) => [objectKey(object), object]));
+    for (const object of now.list()) {
+      const key = objectKey(object);
+      const known = rest.get(key);
+      rest.delete(key);
+      if (known !== object) yield { resource, key, before: known, after: object };
+    }
+    for (const [key, object] of rest) yield { resource, key, before: object, after: undefined };
+  }
+}
+
+const changesTo = (before: Snapshot | undefined, after: Snapshot): Iterable<ObjectChange> => {
+  if (before?.version === after.version - 1) return after.changes;
+  return before instanceof IndexedSnapshot && after instanceof IndexedSnapshot
+    ? changesBetween(before, after)
+    : scan(before, after);
+};
+
+const defaultRecord = (pem: string): CertificateModel => ({
+  name: 'default',
+  hosts: [],
+  pem,
+  object: undefined,
+});
+
+class IncrementalRouting implements Routing {
+  readonly #settings: RoutingSettings;
+  #state: RouteState;
+  #routed: { readonly snapshot: Snapshot; readonly model: RouteModel } | undefined;
+  #classes: ServedClasses | undefined;
+
+  constructor(settings: RoutingSettings) {
+    this.#settings = settings;
+    this.#state = this.#newState();
+  }
+
+  route(snapshot: Snapshot): RouteModel {
+    const routed = this.#routed;
+    if (routed?.snapshot === snapshot) return routed.model;
+    if (routed === undefined) this.#state = this.#newState();
+    this.#routed = undefined; // should anything throw, the next snapshot is routed from scratch
+    const classes = this.#readClasses(snapshot);
+    const reclassified = classes !== this.#classes;
+    this.#classes = classes;
+    for (const change of changesTo(routed?.snapshot, snapshot)) this.#follow(change, classes);
+    if (reclassified && routed !== undefined) this.#reclassify(snapshot, classes);
+    const model = this.#state.update(this.#sources(snapshot));
+    this.#routed = { snapshot, model };
+    return model;
+  }
+
+  #newState(): RouteState {
+    const { inspectKeyPair, defaultCertificate } = this.#settings;
+    const record =
+      defaultCertificate === undefined ? undefined : defaultRecord(defaultCertificate.pem);
+    return new RouteState(inspectKeyPair, record);
+  }
+
+  #readClasses(snapshot: Snapshot): ServedClasses {
+    const { ingressClass, standalone } = this.#settings;
+    const settings = { ...ingressClass, withoutObject: standalone };
+    return readClasses(storeOf(snapshot, 'ingressclasses'), settings, this.#classes);
+  }
+
+  #sources(snapshot: Snapshot): RouteSources {
+    return {
+      services: storeOf(snapshot, 'services'),
+      endpointSlices: storeOf(snapshot, 'endpointslices'),
+      secrets: storeOf(snapshot, 'secrets'),
+      allowLocal: this.#settings.standalone,
+    };
+  }
+
+  #follow({ resource, key, before, after }: ObjectChange, classes: ServedClasses): void {
+    if (resource === 'ingresses') this.#contribute(key, after, classes);
+    for (const object of [before, after]) {
+      if (object !== undefined) this.#touch(resource, object);
+    }
+  }
+
+  #touch(resource: string, object: KubeObject): void {
+    const { namespace = '', name } = object.metadata;
+    if (resource === 'services') this.#state.touchService(namespace, name);
+    else if (resource === 'secrets') this.#state.touchSecret(namespace, name);
+    else if (resource === 'endpointslices') {
+      const service = textAt(object, 'metadata', 'labels', SERVICE_LABEL);
+      if (service !== undefined) this.#state.touchService(namespace, service);
+    }
+  }
+
+  #contribute(key: string, ingress: KubeObject | undefined, classes: ServedClasses): void {
+    const ours = ingress !== undefined && isServed(ingress, classes);
+    this.#state.contribute(key, ours ? readIngress(ingress) : undefined);
+  }
+
+  #reclassify(snapshot: Snapshot, classes: ServedClasses): void {
+    for (const ingress of storeOf(snapshot, 'ingresses').list()) {
+      this.#contribute(objectKey(ingress), ingress, classes);
+    }
+  }
+}
+
+/** Routing that works incrementally; see {@link Routing}. */
+export const createRouting = (settings: RoutingSettings): Routing =>
+  new IncrementalRouting(settings);

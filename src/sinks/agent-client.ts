@@ -1,0 +1,193 @@
+import { Readable } from 'node:stream';
+import { Observable } from 'rxjs';
+import { Agent, errors, request, type Dispatcher } from 'undici';
+import { AgentError, type AgentClient, type ApplyRequest, type Pod } from '../ports.ts';
+import { FRAME_HEAD_BYTES, FRAME_TYPE, encodeFrameHead } from '../protocol/frame.ts';
+import type { ApplyConflict, ApplyOutcome } from '../protocol/protocol.ts';
+import { readAgentState, readConflict, readOutcome, readStoredPlan } from './agent-answers.ts';
+
+/** How the controller speaks with its agents. */
+export interface AgentClientOptions {
+  /** Bearer token of the agents. */
+  readonly token: string;
+  /** Milliseconds a call may take as a whole. */
+  readonly timeoutMs: {
+    /** `state` and `plan`. */
+    readonly state: number;
+    /** `apply`, with a reload in it. */
+    readonly apply: number;
+  };
+}
+
+/** A client, and how its connections end. */
+export interface ClosableAgentClient extends AgentClient {
+  readonly close: () => Promise<void>;
+}
+
+interface Call<T> {
+  readonly pod: Pod;
+  readonly path: string;
+  readonly timeoutMs: number;
+  readonly body?: Body;
+  /** Reads the answer of these statuses; every other is an error. */
+  readonly read: Readonly<Record<number, (json: unknown) => T>>;
+}
+
+interface Body {
+  readonly length: number;
+  readonly chunks: () => Iterable<Uint8Array>;
+}
+
+const MAX_ANSWER_BYTES = 512 * 1024 * 1024;
+/** One for the apply in flight, one to look at the state meanwhile. */
+const CONNECTIONS_PER_AGENT = 2;
+
+/**
+ * The client of the agents' protocol (docs/protocol.md). Calls are cold; unsubscribing aborts the request. One pool of
+ * connections serves all pods.
+ */
+export function createAgentClient(options: AgentClientOptions): ClosableAgentClient {
+  const dispatcher = new Agent({ connections: CONNECTIONS_PER_AGENT, pipelining: 1 });
+  const call = <T>(one: Call<T>): Observable<T> => ask(dispatcher, options.token, one);
+  return {
+    state: (pod, { verify }) =>
+      call({
+        pod,
+        path: verify ? '/v1/state?verify=1' : '/v1/state',
+        timeoutMs: options.timeoutMs.state,
+        read: { 200: readAgentState },
+      }),
+    plan: (pod) =>
+      call({
+        pod,
+        path: '/v1/plan',
+        timeoutMs: options.timeoutMs.state,
+        read: { 200: readStoredPlan },
+      }),
+    apply: (pod, apply) =>
+      call<ApplyOutcome | ApplyConflict>({
+        pod,
+        path: '/v1/apply',
+        timeoutMs: options.timeoutMs.apply,
+        body: frameOf(apply),
+        read: { 200: readOutcome, 422: readOutcome, 409: readConflict },
+      }),
+    close: () => dispatcher.destroy(),
+  };
+}
+
+function frameOf({ manifest, parts, plan }: ApplyRequest): Body {
+  const encoder = new TextEncoder();
+  const head = encoder.encode(JSON.stringify(manifest));
+  const tail = encoder.encode(plan);
+  const length = parts.reduce(
+    (sum, part) => sum + part.length,
+    FRAME_HEAD_BYTES + head.length + tail.length,
+  );
+  return {
+    length,
+    *chunks() {
+      yield encodeFrameHead(head.length);
+      yield head;
+      for (const part of parts) if (part.length > 0) yield part; // an empty chunk would end the stream
+      if (tail.length > 0) yield tail;
+    },
+  };
+}
+
+function ask<T>(dispatcher: Dispatcher, token: string, call: Call<T>): Observable<T> {
+  return new Observable((subscriber) => {
+    const abort = new AbortController();
+    const timer = setTimeout(() => {
+      abort.abort(new AgentError('timeout', `${call.path}: no answer in ${call.timeoutMs} ms`));
+    }, call.timeoutMs);
+    answer(dispatcher, token, { ...call, signal: abort.signal }).then(
+      (value) => {
+        clearTimeout(timer);
+        subscriber.next(value);
+        subscriber.complete();
+      },
+      (error: unknown) => {
+        clearTimeout(timer);
+        subscriber.error(asAgentError(error, call));
+      },
+    );
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
+  });
+}
+
+async function answer<T>(
+  dispatcher: Dispatcher,
+  token: string,
+  call: Call<T> & { readonly signal: AbortSignal },
+): Promise<T> {
+  const { statusCode, body } = await request(new URL(call.path, call.pod.url), {
+    dispatcher,
+    method: call.body === undefined ? 'GET' : 'POST',
+    headers: {
+      authorization: `Bearer ${token}`,
+      ...(call.body === undefined
+        ? {}
+        : { 'content-type': FRAME_TYPE, 'content-length': String(call.body.length) }),
+    },
+    body: call.body === undefined ? null : Readable.from(call.body.chunks(), { objectMode: false }),
+    signal: call.signal,
+    headersTimeout: 0, // the timer of the call is the only one
+    bodyTimeout: 0,
+  });
+  const text = await readText(body);
+  const read = call.read[statusCode];
+  if (read === undefined) throw statusError(statusCode, text, call);
+  return parsed(text, read, call);
+}
+
+async function readText(body: Dispatcher.ResponseData['body']): Promise<string> {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const part of body as AsyncIterable<Buffer>) {
+    bytes += part.length;
+    if (bytes > MAX_ANSWER_BYTES) throw new AgentError('protocol', 'the answer is too long');
+    parts.push(part);
+  }
+  return Buffer.concat(parts).toString();
+}
+
+function parsed<T>(text: string, read: (json: unknown) => T, { path }: Call<T>): T {
+  try {
+    return read(JSON.parse(text));
+  } catch (error: unknown) {
+    const reason = error instanceof SyntaxError ? 'not JSON' : messageOf(error);
+    throw new AgentError('protocol', `${path}: ${reason}`, { cause: error });
+  }
+}
+
+function statusError<T>(status: number, text: string, { path }: Call<T>): AgentError {
+  const message = `${path}: status ${status}: ${errorIn(text)}`;
+  if (status === 401) return new AgentError('unauthorized', message);
+  if (status === 503) return new AgentError('not-ready', message);
+  return new AgentError('protocol', message);
+}
+
+/** The agent's own words, if these are its words. */
+function errorIn(text: string): string {
+  try {
+    const { error } = JSON.parse(text) as { readonly error?: unknown };
+    return typeof error === 'string' ? error.slice(0, 500) : 'no reason given';
+  } catch {
+    return 'no reason given';
+  }
+}
+
+function asAgentError<T>(error: unknown, { pod, path }: Call<T>): AgentError {
+  if (error instanceof AgentError) return error;
+  const timedOut =
+    error instanceof errors.ConnectTimeoutError || error instanceof errors.HeadersTimeoutError;
+  const message = `${pod.name} ${path}: ${messageOf(error)}`;
+  return new AgentError(timedOut ? 'timeout' : 'unreachable', message, { cause: error });
+}
+
+const messageOf = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);

@@ -1,0 +1,145 @@
+import { diff } from '../plan/diff.ts';
+import { graftServers } from '../plan/graft.ts';
+import { runtimeState } from '../plan/runtime-state.ts';
+import type { Baseline, Capabilities, ChangeSet, RuntimeState } from '../plan/change-set.ts';
+import type { Plan } from '../plan/plan.ts';
+import type { Desired } from '../ports.ts';
+import type { ApplyMode, Digest, Roles } from '../protocol/protocol.ts';
+import type { Render } from '../render/render.ts';
+
+/** What the controller knows of one pod; replaced as a whole after every answer. */
+export interface PodKnowledge {
+  readonly roles: Roles;
+  readonly baseline: Baseline;
+  /** Path → digest of what lies on the pod's disk. */
+  readonly files: ReadonlyMap<string, Digest>;
+  /** Render whose files the pod holds, as the base of patches. */
+  readonly render: Render | undefined;
+  readonly capabilities: Capabilities;
+  /** Plan of the reload that the agent will do by itself when it is due. */
+  readonly pendingReload: Digest | undefined;
+}
+
+export type Decision =
+  | {
+      readonly do: 'nothing';
+      readonly why: 'up-to-date' | 'reload-pending' | 'no-target' | 'loaded-refused';
+    }
+  | {
+      readonly do: 'apply';
+      /** Undefined: the pod goes back to its own last known good tree. */
+      readonly render: Render | undefined;
+      readonly planId: Digest;
+      readonly mode: ApplyMode;
+      readonly changes: ChangeSet;
+      /** What the worker holds when the operations have run. */
+      readonly worker: RuntimeState | undefined;
+    };
+
+/**
+ * What one pod needs to get to the level the fleet shall hold. Pure and level-triggered: it asks what is, not what
+ * happened, so a pod that was away, joined or was reverted half-way gets the same answer as any other.
+ */
+export const decide = (desired: Desired, known: PodKnowledge): Decision => {
+  const loaded = loadedRefused(desired, known);
+  if (loaded === 'unknown') return { do: 'nothing', why: 'loaded-refused' };
+  const target = loaded ?? desired.target;
+  if (target === undefined) return toLastKnownGood(desired, known);
+  const { plan } = target;
+  // Held: files stay those of the target, servers of unchanged backends follow the newest render.
+  const aim = desired.servers === undefined ? plan : withServers(plan, desired.servers.plan);
+  const changes = diff(known.baseline, aim, known.capabilities);
+  if (holdsFiles(known, target)) {
+    if (isReached(changes)) return { do: 'nothing', why: 'up-to-date' };
+    if (waits(changes, known)) return { do: 'nothing', why: 'reload-pending' };
+  }
+  return {
+    do: 'apply',
+    render: target,
+    planId: plan.id,
+    mode: modeFor(known, desired.refused.size > 0 && known.roles.applied !== plan.id),
+    changes,
+    worker: runtimeState(aim),
+  };
+};
+
+/**
+ * The refused render that this pod's own HAProxy has loaded: stronger evidence than the controller's checker, so the pod
+ * stays on it and only its servers go on (DESIGN section 7).
+ */
+const loadedRefused = (
+  { refused }: Desired,
+  { roles: { running }, render }: PodKnowledge,
+): Render | 'unknown' | undefined => {
+  if (running === null || !refused.has(running)) return undefined;
+  return render?.plan.id === running ? render : 'unknown';
+};
+
+const withServers = (plan: Plan, newest: Plan): Plan => ({
+  ...plan,
+  backends: graftServers(plan, newest).backends,
+});
+
+const holdsFiles = (known: PodKnowledge, target: Render): boolean =>
+  known.roles.applied === target.plan.id && driftedFiles(known, target).length === 0;
+
+const isReached = ({ verdict, operations }: ChangeSet): boolean =>
+  verdict !== 'reload' && operations.length === 0;
+
+const waits = (
+  { inPlaceOperations, planId }: ChangeSet,
+  { pendingReload }: PodKnowledge,
+): boolean => pendingReload === planId && inPlaceOperations.length === 0;
+
+/** Paths whose content on the pod's disk is not that of the render, files that nobody declared included. */
+export const driftedFiles = (known: PodKnowledge, render: Render): readonly string[] => {
+  const digests = fileDigests(render);
+  const wrong = [...digests].filter(([path, digest]) => known.files.get(path) !== digest);
+  const surplus = [...known.files.keys()].filter((path) => !digests.has(path));
+  return [...wrong.map(([path]) => path), ...surplus];
+};
+
+/** Path → digest of every file of a render; computed once per render. */
+export const fileDigests = (render: Render): ReadonlyMap<string, Digest> => {
+  const known = digestsOf.get(render);
+  if (known !== undefined) return known;
+  const { plan } = render;
+  const digests = new Map<string, Digest>();
+  for (const map of plan.maps.values()) digests.set(map.path, map.text);
+  for (const file of plan.files.values()) digests.set(file.path, file.text);
+  digests.set(plan.config.path, plan.config.digest);
+  digestsOf.set(render, digests);
+  return digests;
+};
+const digestsOf = new WeakMap<Render, ReadonlyMap<string, Digest>>();
+
+const modeFor = ({ baseline }: PodKnowledge, reverting: boolean): ApplyMode => {
+  if (baseline.applied === undefined || baseline.worker === undefined) return 'reload';
+  return reverting ? 'revert' : 'auto';
+};
+
+/** Nothing was accepted yet in this term: a pod on a refused plan goes back to what its agent knows to be good. */
+const toLastKnownGood = (desired: Desired, known: PodKnowledge): Decision => {
+  const { applied, lkg } = known.roles;
+  const { running } = known.baseline;
+  const refused = applied !== null && desired.refused.has(applied);
+  if (!refused || lkg === null) return { do: 'nothing', why: 'no-target' };
+  // What the worker took since its start is undone; its own start is the tree it goes back to, or an older one.
+  const operations =
+    running === undefined ? [] : diff(known.baseline, running, known.capabilities).operations;
+  return {
+    do: 'apply',
+    render: undefined,
+    planId: lkg,
+    mode: 'revert',
+    changes: {
+      verdict: 'runtime',
+      operations,
+      inPlaceOperations: [],
+      reasons: [],
+      changedFiles: new Set(),
+      planId: lkg,
+    },
+    worker: running === undefined ? undefined : runtimeState(running),
+  };
+};

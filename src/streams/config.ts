@@ -1,0 +1,83 @@
+import { distinctUntilChanged, map, type Observable, scan } from 'rxjs';
+import type { ResourceSource } from '../ports.ts';
+import { parseConfig, type ParseConfigOptions, type ParsedConfig } from '../render/parse-config.ts';
+import { byNamespaceAndName } from '../snapshot/object-list.ts';
+import { type KubeObject, type ObjectKey, objectKey, objectRef } from '../snapshot/objects.ts';
+import type { Problem } from '../snapshot/problem.ts';
+import type { WatchedResource, WatchEvent } from '../snapshot/watch.ts';
+
+/** The configurations themselves, as something to watch. */
+export const CONFIG_RESOURCE: WatchedResource = {
+  name: 'haproxytemplateconfigs',
+  apiVersions: ['haproxy-haptic.org/v1alpha1'],
+  resources: 'haproxytemplateconfigs',
+  optional: true,
+  namespaces: [],
+  labelSelector: {},
+  fieldSelector: {},
+  indexBy: ['metadata.namespace', 'metadata.name'],
+  ignoreFields: ['metadata.managedFields', 'status'],
+  store: 'full',
+  debounceMs: 0,
+  maxWaitMs: 1_000,
+};
+
+/**
+ * The configuration of a source: its first `HAProxyTemplateConfig` by namespace and name, merged over the libraries;
+ * without one the libraries alone. Emits when the result differs: another generation, or other reasons for a refusal.
+ * Errors only when the source does.
+ */
+export const directoryConfig = (
+  source: ResourceSource,
+  options: ParseConfigOptions,
+): Observable<ParsedConfig> =>
+  configObjects(source).pipe(
+    map(([object]) => object),
+    distinctUntilChanged(),
+    map((object) => parseConfig(object, options)),
+    distinctUntilChanged(isSameResult),
+  );
+
+/** One problem for each `HAProxyTemplateConfig` that is not in use, because there is one before it. */
+export const surplusConfigs = (source: ResourceSource): Observable<readonly Problem[]> =>
+  configObjects(source).pipe(
+    map(([used, ...others]) =>
+      used === undefined ? [] : others.map((other) => surplus(used, other)),
+    ),
+    distinctUntilChanged((left, right) => JSON.stringify(left) === JSON.stringify(right)),
+  );
+
+/** All configurations, in order of namespace and name; the first value comes with the first replacement. */
+const configObjects = (source: ResourceSource): Observable<readonly KubeObject[]> =>
+  source.watch(CONFIG_RESOURCE).pipe(
+    scan(applyEvent, new Map<ObjectKey, KubeObject>() as ReadonlyMap<ObjectKey, KubeObject>),
+    map((objects) => [...objects.values()].sort(byNamespaceAndName)),
+  );
+
+const applyEvent = (
+  objects: ReadonlyMap<ObjectKey, KubeObject>,
+  event: WatchEvent,
+): ReadonlyMap<ObjectKey, KubeObject> => {
+  if (event.type === 'Replaced') {
+    return new Map(event.objects.map((object) => [objectKey(object), object]));
+  }
+  const next = new Map(objects);
+  if (event.type === 'Upserted') next.set(objectKey(event.object), event.object);
+  else next.delete(event.key);
+  return next;
+};
+
+const isSameResult = (left: ParsedConfig, right: ParsedConfig): boolean => {
+  if (left.ok) return right.ok && left.config.generation === right.config.generation;
+  return !right.ok && JSON.stringify(left.problems) === JSON.stringify(right.problems);
+};
+
+const nameOf = ({ metadata }: KubeObject): string => `${metadata.namespace ?? ''}/${metadata.name}`;
+
+const surplus = (used: KubeObject, other: KubeObject): Problem => ({
+  severity: 'warning',
+  reason: 'SurplusConfig',
+  message: `HAProxyTemplateConfig ${nameOf(other)} is ignored, because ${nameOf(used)} is in use.`,
+  nextStep: 'Keep one HAProxyTemplateConfig; the first by namespace and name is in use.',
+  object: objectRef(other),
+});

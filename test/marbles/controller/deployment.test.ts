@@ -1,0 +1,204 @@
+import { asyncScheduler, of } from 'rxjs';
+import { describe, expect, it } from 'vitest';
+import { marbles } from '../../support/marbles.ts';
+import {
+  applied,
+  clientOf,
+  engine,
+  ModelAgent,
+  passed,
+  podSet,
+  portsWith,
+  replaced,
+  thing,
+  told,
+  upserted,
+  verdictAfter,
+  watching,
+} from '../../support/world.ts';
+
+const server = (name: string) => upserted(thing('Server', name));
+const route = (name: string) => upserted(thing('Route', name));
+const model = (latencyMs = 1) => new ModelAgent(() => asyncScheduler.now(), latencyMs);
+const instant = of({ ok: true as const, engine: engine({ renderMs: 0 }) });
+
+describe('pacing', () => {
+  it(
+    'G6: what needs a reload goes at once after quiet, else at the end of the interval, newest only, the last one always',
+    marbles(({ cold, expectObservable }) => {
+      const routes$ = cold('l 999ms a 999ms b 999ms c 9999ms d', {
+        l: replaced(),
+        a: route('a'),
+        b: route('b'),
+        c: route('c'),
+        d: route('d'),
+      });
+      const desired = told(
+        portsWith({
+          resources: watching(of(replaced(thing('Server', 's'))), routes$),
+          config$: instant,
+          agents: clientOf(new Map([['p1', model()]])),
+        }),
+        'Deploying',
+        ({ desired: { target, accepted } }) =>
+          `${
+            target?.snapshot
+              .store('routes')
+              .list()
+              .map(({ metadata }) => metadata.name)
+              .join('') ?? ''
+          }${target === accepted ? '' : '?'}`,
+      );
+      // The first at 0; a, b and c pile up until 5 s, d comes after a quiet interval. `?`: not accepted yet.
+      expectObservable(desired, '20s !').toBe('(ab) 4996ms c 7999ms (de)', {
+        a: '?',
+        b: '',
+        c: 'abc',
+        d: 'abcd?',
+        e: 'abcd',
+      });
+    }),
+  );
+
+  it(
+    'G7, T1: what needs no reload goes at once, also while a reload is pending',
+    marbles(({ cold, expectObservable }) => {
+      const routes$ = cold('l 999ms a', { l: replaced(), a: route('r') });
+      const servers$ = cold('l 1999ms b 999ms c', {
+        l: replaced(thing('Server', 's')),
+        b: server('t'),
+        c: server('u'),
+      });
+      const agent = model();
+      const ports = portsWith({
+        resources: watching(servers$, routes$),
+        config$: instant,
+        agents: clientOf(new Map([['p1', agent]])),
+      });
+      expectObservable(applied(ports), '4s !').toBe('2ms a 1998ms b 999ms c', {
+        a: 'p1 reload |s',
+        b: 'p1 scheduled r|s t',
+        c: 'p1 scheduled r|s t u',
+      });
+    }),
+  );
+
+  it(
+    'G6: at most one reload per pod and interval, though the pod joins late',
+    marbles(({ cold, expectObservable, flush }) => {
+      const agent = model();
+      const changes = Array.from(
+        { length: 40 },
+        (_, index) => [`r${String(index)}`, route(`r${String(index)}`)] as const,
+      );
+      const letters = [...'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMN'];
+      const values = Object.fromEntries(
+        changes.map(([, event], index) => [letters[index] ?? '', event]),
+      );
+      const routes$ = cold(`0 ${letters.map((letter) => `699ms ${letter}`).join(' ')}`, {
+        ...values,
+        0: replaced(),
+      });
+      const pods$ = cold('3s p', { p: podSet('p1') });
+      const ports = portsWith({
+        resources: watching(of(replaced(thing('Server', 's'))), routes$),
+        config$: instant,
+        pods$,
+        agents: clientOf(new Map([['p1', agent]])),
+      });
+      expectObservable(applied(ports), '40s !');
+      flush();
+      const reloads = agent.reloads;
+      expect(reloads.length).toBeGreaterThan(4);
+      const gaps = reloads.slice(1).map((at, index) => at - (reloads[index] ?? 0));
+      expect(Math.min(...gaps)).toBeGreaterThanOrEqual(5_000);
+      expect(agent.roles.applied).toBe(agent.roles.running);
+    }),
+  );
+});
+
+describe('agents', () => {
+  it(
+    'G8: a slow and a dead agent delay no other, and the slow one gets its newest plan last',
+    marbles(({ cold, expectObservable, flush }) => {
+      const servers$ = cold('l 99ms a 99ms b 99ms c', {
+        l: replaced(thing('Server', 's')),
+        a: server('a'),
+        b: server('b'),
+        c: server('c'),
+      });
+      const [fast, slow] = [model(1), model(150)];
+      const ports = portsWith({
+        resources: watching(servers$),
+        config$: instant,
+        pods$: of(podSet('dead', 'fast', 'slow')),
+        agents: clientOf(
+          new Map([
+            ['fast', fast],
+            ['slow', slow],
+          ]),
+        ),
+      });
+      expectObservable(applied(ports), '2s !').toBe(
+        '2ms a 98ms b 99ms c 98ms d e 148ms f 149ms g',
+        {
+          a: 'fast reload |s',
+          b: 'fast runtime |a s',
+          c: 'fast runtime |a b s',
+          d: 'slow reload |s',
+          e: 'fast runtime |a b c s',
+          f: 'slow runtime |a b s',
+          g: 'slow runtime |a b c s',
+        },
+      );
+      flush();
+    }),
+  );
+
+  it(
+    'reports an unreachable agent as a value and comes back to it with growing waits',
+    marbles(({ cold, expectObservable }) => {
+      const agent = model();
+      agent.unreachable = 'connection refused';
+      const servers$ = cold('l', { l: replaced(thing('Server', 's')) });
+      const ports = portsWith({
+        resources: watching(servers$),
+        config$: instant,
+        agents: clientOf(new Map([['p1', agent]])),
+      });
+      const failed = told(
+        ports,
+        'ApplyFailed',
+        ({ cause, retryInMs }) => `${cause} ${String(retryInMs)}`,
+      );
+      expectObservable(failed, '8s !').toBe('1ms a 1000ms b 2000ms c 4000ms d', {
+        a: 'unreachable 1000',
+        b: 'unreachable 2000',
+        c: 'unreachable 4000',
+        d: 'unreachable 8000',
+      });
+    }),
+  );
+
+  it(
+    'G11: each drift interval every agent re-hashes; a mismatch is repaired, a match writes nothing',
+    marbles(({ cold, expectObservable, flush }) => {
+      const agent = model();
+      cold('90s t', { t: 0 }).subscribe(() => agent.tampered.set('haproxy.cfg', 'other'));
+      const servers$ = cold('l', { l: replaced(thing('Server', 's')) });
+      const ports = portsWith({
+        resources: watching(servers$),
+        config$: instant,
+        agents: clientOf(new Map([['p1', agent]])),
+        check: verdictAfter(0, () => passed),
+      });
+      expectObservable(applied(ports), '241s !').toBe('2ms a 119999ms b', {
+        a: 'p1 reload |s',
+        b: 'p1 noop |s',
+      });
+      flush();
+      expect(agent.verifies).toBe(4);
+      expect(agent.applied).toHaveLength(2);
+    }),
+  );
+});

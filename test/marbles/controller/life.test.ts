@@ -1,0 +1,239 @@
+import { asyncScheduler, concatWith, filter, map, NEVER, of } from 'rxjs';
+import { describe, expect, it } from 'vitest';
+import { controller } from '../../../src/controller.ts';
+import type { ConfigEvent, Notification, Observer } from '../../../src/ports.ts';
+import { marbles } from '../../support/marbles.ts';
+import {
+  applied,
+  clientOf,
+  engine,
+  ModelAgent,
+  portsWith,
+  rendered,
+  replaced,
+  thing,
+  told,
+  upserted,
+  watching,
+} from '../../support/world.ts';
+
+const server = (name: string) => upserted(thing('Server', name));
+const model = (latencyMs = 1) => new ModelAgent(() => asyncScheduler.now(), latencyMs);
+const instant = of<ConfigEvent>({ ok: true, engine: engine({ renderMs: 0 }) });
+const lead = (epoch: number) => ({ leading: true as const, epoch });
+const follow = { leading: false as const };
+
+describe('leadership', () => {
+  it(
+    'G10, R13, S39: nothing goes out after leadership is lost; gained, the newest render goes at once',
+    marbles(({ cold, expectObservable, flush }) => {
+      const servers$ = cold('l 999ms a 999ms b', {
+        l: replaced(thing('Server', 's')),
+        a: server('a'),
+        b: server('b'),
+      });
+      const agent = model();
+      const ports = portsWith({
+        resources: watching(servers$),
+        config$: instant,
+        leader$: cold('x 499ms y 2999ms z', { x: lead(1), y: follow, z: lead(2) }),
+        agents: clientOf(new Map([['p1', agent]])),
+      });
+      expectObservable(applied(ports), '9s !').toBe('2ms a 3500ms b', {
+        a: 'p1 reload |s',
+        b: 'p1 runtime |a b s',
+      });
+      flush();
+      expect(agent.applied.map(({ manifest }) => manifest.epoch)).toStrictEqual([1, 2]);
+    }),
+  );
+
+  it(
+    'G10: an apply in flight is given up when leadership is lost',
+    marbles(({ cold, expectObservable, flush }) => {
+      const agent = model(300);
+      const ports = portsWith({
+        resources: watching(cold('l', { l: replaced(thing('Server', 's')) })),
+        config$: instant,
+        leader$: cold('x 499ms y', { x: lead(1), y: follow }),
+        agents: clientOf(new Map([['p1', agent]])),
+      });
+      expectObservable(applied(ports), '9s !').toBe('');
+      flush();
+      expect(agent.applied).toStrictEqual([]);
+    }),
+  );
+
+  it(
+    'S3: a follower renders, so that its cells are warm',
+    marbles(({ cold, expectObservable }) => {
+      const ports = portsWith({
+        resources: watching(cold('l 99ms a', { l: replaced(), a: server('a') })),
+        config$: instant,
+        leader$: of(follow).pipe(concatWith(NEVER)),
+      });
+      expectObservable(rendered(ports), '1s !').toBe('a 99ms b', { a: '|', b: '|a' });
+    }),
+  );
+});
+
+describe('configuration', () => {
+  it(
+    'G13: a valid new one takes over without a gap, the old one goes on until it has rendered',
+    marbles(({ cold, expectObservable }) => {
+      // The new engine needs 500 ms for its first render; a change meanwhile still flows by the old one.
+      const config$ = cold<ConfigEvent>('o 999ms n', {
+        o: { ok: true, engine: engine({ generation: 'old', renderMs: 0 }) },
+        n: { ok: true, engine: engine({ generation: 'new', renderMs: 500 }) },
+      });
+      const changes$ = cold('1199ms a', { a: server('a') });
+      const ports = portsWith({
+        resources: {
+          // Each subscription starts with the newest list, as every watch does.
+          watch: ({ name }) =>
+            name === 'servers'
+              ? of(replaced(thing('Server', 's'))).pipe(concatWith(NEVER))
+              : of(replaced()).pipe(
+                  concatWith(changes$.pipe(map(() => upserted(thing('Route', 'r')))), NEVER),
+                ),
+          problems$: NEVER,
+        },
+        config$,
+      });
+      const generations = told(
+        ports,
+        'Rendered',
+        ({ render }) => `${render.generation} ${String(render.snapshot.store('routes').size)}`,
+      );
+      expectObservable(generations, '4s !').toBe('a 1198ms b 300ms c 1198ms d', {
+        a: 'old 0',
+        b: 'old 1',
+        c: 'new 0',
+        d: 'new 1',
+      });
+    }),
+  );
+
+  it(
+    'G13: an invalid one changes nothing and is reported',
+    marbles(({ cold, expectObservable }) => {
+      const problem = {
+        severity: 'error',
+        reason: 'UnknownField',
+        message: 'spec.nope',
+        nextStep: '',
+      } as const;
+      const config$ = cold<ConfigEvent>('o 99ms x', {
+        o: { ok: true, engine: engine({ renderMs: 0 }) },
+        x: { ok: false, problems: [problem] },
+      });
+      const servers$ = cold('l 199ms a', { l: replaced(thing('Server', 's')), a: server('a') });
+      const ports = portsWith({ resources: watching(servers$), config$ });
+      expectObservable(
+        told(ports, 'ConfigRefused', ({ problems }) => problems[0]?.message ?? ''),
+        '1s !',
+      ).toBe('100ms x', { x: 'spec.nope' });
+      expectObservable(rendered(ports), '1s !').toBe('a 199ms b', { a: '|s', b: '|a s' });
+    }),
+  );
+});
+
+describe('shutdown', () => {
+  it(
+    'G14: the sources complete, work in flight ends, then everything completes',
+    marbles(({ cold, expectObservable, expectSubscriptions, flush }) => {
+      const servers$ = cold('l 999ms a', { l: replaced(thing('Server', 's')), a: server('t') });
+      const agent = model(100);
+      const ports = portsWith({
+        resources: watching(servers$),
+        config$: instant,
+        agents: clientOf(new Map([['p1', agent]])),
+        shutdown$: cold('1050ms x'),
+      });
+      expectObservable(applied(ports)).toBe('200ms a 899ms (b|)', {
+        a: 'p1 reload |s',
+        b: 'p1 runtime |s t',
+      });
+      expectSubscriptions(servers$.subscriptions).toBe('^ 1049ms !');
+      flush();
+      expect(agent.roles.workerOperations).toBe(1);
+    }),
+  );
+
+  it(
+    'G14: a hard stop cancels everything',
+    marbles(({ cold, expectObservable, expectSubscriptions, flush }) => {
+      const servers$ = cold('l', { l: replaced(thing('Server', 's')) });
+      const agent = model(100);
+      const ports = portsWith({
+        resources: watching(servers$),
+        config$: instant,
+        agents: clientOf(new Map([['p1', agent]])),
+      });
+      expectObservable(applied(ports), '150ms !').toBe('');
+      expectSubscriptions(servers$.subscriptions).toBe('^ 149ms !');
+      flush();
+      expect(agent.applied).toStrictEqual([]);
+    }),
+  );
+});
+
+describe('failures and observers', () => {
+  it(
+    'T2, S42, S43: a failed render reports failed, then completed, and the next change is rendered',
+    marbles(({ cold, expectObservable }) => {
+      const failing = engine({
+        renderMs: 0,
+        fails: (snapshot) => (snapshot.store('servers').size === 2 ? 'two' : undefined),
+      });
+      const servers$ = cold('l 99ms a 99ms b', {
+        l: replaced(thing('Server', 's')),
+        a: server('a'),
+        b: server('b'),
+      });
+      const ports = portsWith({
+        resources: watching(servers$),
+        config$: of({ ok: true, engine: failing }),
+      });
+      const types = new Set<Notification['type']>([
+        'Rendered',
+        'RenderFailed',
+        'ReconciliationCompleted',
+      ]);
+      const told$ = controller(ports).pipe(
+        map(({ type }) => type),
+        filter((type) => types.has(type)),
+      );
+      expectObservable(told$, '1s !').toBe('(ab) 96ms (cb) 96ms (ab)', {
+        a: 'Rendered',
+        b: 'ReconciliationCompleted',
+        c: 'RenderFailed',
+      });
+    }),
+  );
+
+  it(
+    'S56: an observer of its own joins without touching an existing file',
+    marbles(({ cold, expectObservable }) => {
+      const counting: Observer = ({ snapshot$ }) =>
+        snapshot$.pipe(
+          map((snapshot): Notification => ({
+            type: 'GateChanged',
+            phase: 'open',
+            accepted: `objects ${String(snapshot.store('servers').size)}`,
+          })),
+        );
+      const servers$ = cold('l 99ms a', { l: replaced(thing('Server', 's')), a: server('a') });
+      const ports = portsWith({
+        resources: watching(servers$),
+        config$: instant,
+        leader$: of(follow),
+        observers: [counting],
+      });
+      expectObservable(
+        told(ports, 'GateChanged', ({ accepted }) => accepted ?? ''),
+        '1s !',
+      ).toBe('a 99ms b', { a: 'objects 1', b: 'objects 2' });
+    }),
+  );
+});

@@ -1,0 +1,452 @@
+/**
+ * A whole controller in virtual time: watches, renders, checks and agents are models whose delays the test chooses. The
+ * plans, their differences and the decisions are the real ones.
+ */
+import {
+  concatWith,
+  defer,
+  delay,
+  filter,
+  map,
+  NEVER,
+  type Observable,
+  of,
+  tap,
+  throwError,
+  timer,
+} from 'rxjs';
+import { controller } from '../../src/controller.ts';
+import { sha256 } from '../../src/digest.ts';
+import { leaf } from '../../src/cells/chunk.ts';
+import type { Checked, Verdict } from '../../src/gate/verdict.ts';
+import { backendRecord, buildPlan, mapEntry, planMap } from '../../src/plan/build.ts';
+import { merkleMapOf, merkleMap } from '../../src/plan/merkle-map.ts';
+import type { PlanMap } from '../../src/plan/plan.ts';
+import {
+  AgentError,
+  isType,
+  type AgentClient,
+  type ApplyRequest,
+  type Notification,
+  type NotificationOf,
+  type Pod,
+  type Ports,
+  type RenderEngine,
+} from '../../src/ports.ts';
+import {
+  OPERATION_KINDS,
+  type AgentState,
+  type ApplyConflict,
+  type ApplyOutcome,
+  type Manifest,
+  type Operation,
+  type Roles,
+  type StoredPlan,
+} from '../../src/protocol/protocol.ts';
+import type { DataplaneSettings, Render, RenderResult } from '../../src/render/render.ts';
+import type { KubeObject } from '../../src/snapshot/objects.ts';
+import type { Snapshot } from '../../src/snapshot/snapshot.ts';
+import type { WatchedResource, WatchEvent } from '../../src/snapshot/watch.ts';
+import { defaultSettings } from './renders.ts';
+
+/**
+ * A `Server` (runtime change), a `Route` named `entry…` (map entry, runtime change) or another `Route` (core change, needs
+ * a reload) of the model configuration.
+ */
+export const thing = (kind: 'Server' | 'Route', name: string, version = '1'): KubeObject => ({
+  apiVersion: 'test/v1',
+  kind,
+  metadata: { name, namespace: 'default', resourceVersion: version, uid: `${kind}-${name}` },
+});
+
+export const replaced = (...objects: KubeObject[]): WatchEvent => ({ type: 'Replaced', objects });
+export const upserted = (object: KubeObject): WatchEvent => ({ type: 'Upserted', object });
+export const deleted = (name: string): WatchEvent => ({ type: 'Deleted', key: `default/${name}` });
+
+export const watched = (name: 'servers' | 'routes', debounceMs: number): WatchedResource => ({
+  name,
+  apiVersions: ['test/v1'],
+  resources: name,
+  optional: false,
+  namespaces: [],
+  labelSelector: {},
+  fieldSelector: {},
+  indexBy: ['metadata.namespace', 'metadata.name'],
+  ignoreFields: [],
+  store: 'full',
+  debounceMs,
+  maxWaitMs: Math.max(1_000, 10 * debounceMs),
+});
+
+/** What a snapshot renders to: servers of one backend, and one line of core text per route. */
+export const renderOf = (
+  snapshot: Snapshot,
+  { generation, settings }: Pick<RenderEngine, 'generation' | 'settings'>,
+): Render => {
+  const names = (resource: string): readonly string[] =>
+    snapshot
+      .store(resource)
+      .list()
+      .map(({ metadata }) => `${metadata.name}-${metadata.resourceVersion ?? ''}`);
+  const servers = names('servers').map((name, index) => ({
+    name,
+    address: '10.0.0.1',
+    port: 1_000 + index,
+    weight: 100,
+    state: 'ready' as const,
+    keywords: [],
+  }));
+  const isEntry = (name: string): boolean => name.startsWith('entry');
+  const entries = names('routes').filter(isEntry);
+  const core = `# ${generation}\n${names('routes')
+    .filter((name) => !isEntry(name))
+    .join('\n')}\n`;
+  const mapText = entries.map((name) => `${name} b\n`).join('');
+  const text = `${core}${JSON.stringify(servers)}\n`;
+  const backend = backendRecord(
+    {
+      name: 'b',
+      mode: 'http',
+      profile: '',
+      balance: 'roundrobin',
+      structure: sha256('b'),
+      text: sha256(JSON.stringify(servers)),
+      dynamic: true,
+      servers,
+    },
+    sha256,
+  );
+  const plan = buildPlan(
+    {
+      sections: [
+        { kind: 'core', name: 'core', digest: sha256(core) },
+        { kind: 'backends', name: 'backends' },
+      ],
+      backends: merkleMapOf([['b', backend]], sha256),
+      profiles: merkleMap(sha256),
+      maps: merkleMapOf([['maps/m.map', mapOf(entries, mapText)]], sha256),
+      files: merkleMap(sha256),
+      config: { path: 'haproxy.cfg', digest: sha256(text), size: Buffer.byteLength(text) },
+    },
+    sha256,
+  );
+  return {
+    plan,
+    snapshot,
+    generation,
+    settings,
+    files: new Map([
+      ['haproxy.cfg', { path: 'haproxy.cfg', kind: 'config', text: leaf(text) }],
+      ['maps/m.map', { path: 'maps/m.map', kind: 'map', text: leaf(mapText) }],
+    ]),
+    problems: [],
+    statuses: [],
+    cells: { evaluated: 1, reused: 0 },
+    provenance: () => undefined,
+  };
+};
+
+const mapOf = (keys: readonly string[], text: string): PlanMap =>
+  planMap(
+    {
+      path: 'maps/m.map',
+      ordered: false,
+      entries: merkleMapOf(
+        keys.map((key) => [key, mapEntry(key, 'b', sha256)] as const),
+        sha256,
+      ),
+      text: sha256(text),
+      size: Buffer.byteLength(text),
+    },
+    sha256,
+  );
+
+/** The names that a render holds, for expectations: `r1 r2 | s1 s2`. */
+export const namesIn = ({ snapshot }: Render): string => {
+  const names = (resource: string): string =>
+    snapshot
+      .store(resource)
+      .list()
+      .map(({ metadata }) => metadata.name)
+      .join(' ');
+  return `${names('routes')}|${names('servers')}`;
+};
+
+export interface EngineOptions {
+  readonly generation?: string;
+  readonly renderMs?: number;
+  readonly debounceMs?: number;
+  readonly settings?: Partial<DataplaneSettings>;
+  /** Says why a snapshot cannot be rendered, if so. */
+  readonly fails?: (snapshot: Snapshot) => string | undefined;
+}
+
+export const engine = ({
+  generation = 'g1',
+  renderMs = 1,
+  debounceMs = 0,
+  settings,
+  fails,
+}: EngineOptions = {}): RenderEngine => {
+  const facts = { generation, settings: { ...defaultSettings, ...settings } };
+  return {
+    ...facts,
+    watched: [watched('servers', debounceMs), watched('routes', debounceMs)],
+    render: (snapshot) =>
+      timer(renderMs).pipe(
+        map((): RenderResult => {
+          const message = fails?.(snapshot);
+          if (message === undefined) return { ok: true, render: renderOf(snapshot, facts) };
+          const problem = { severity: 'error', reason: 'Test', message, nextStep: '' } as const;
+          return { ok: false, failure: { phase: 'template', problems: [problem] } };
+        }),
+      ),
+  };
+};
+
+/** A model of one agent: answers after a delay, holds files and a worker, and remembers what it was sent. */
+export class ModelAgent {
+  readonly applied: { readonly at: number; readonly manifest: Manifest }[] = [];
+  latencyMs: number;
+  /** Why it cannot be reached, if so. */
+  unreachable: string | undefined;
+  /** Why its HAProxy refuses the next reloads, if so. */
+  refuses: string | undefined;
+  busy = 0;
+  mostBusy = 0;
+  verifies = 0;
+  /** When its HAProxy was reloaded. */
+  readonly reloads: number[] = [];
+  /** Digest that a hand has put in the place of a file's. */
+  readonly tampered = new Map<string, string>();
+  #roles: Roles = { applied: null, running: null, workerOperations: 0, lkg: null };
+  #files = new Map<string, string>();
+  readonly #plans = new Map<string, string>();
+  #operations: readonly Operation[] = [];
+  #epoch = 0;
+  #pending: { readonly planId: string; readonly at: number } | undefined;
+  #lastReloadAt = -Infinity;
+  #lastReload: AgentState['lastReload'] = null;
+  readonly #now: () => number;
+
+  constructor(now: () => number, latencyMs = 1) {
+    this.#now = now;
+    this.latencyMs = latencyMs;
+  }
+
+  get roles(): Roles {
+    this.#tick();
+    return this.#roles;
+  }
+
+  state(verify: boolean): Observable<AgentState> {
+    return this.#answer(() => {
+      this.#tick();
+      if (verify) this.verifies += 1;
+      const digests = verify ? new Map([...this.#files, ...this.tampered]) : this.#files;
+      return {
+        protocol: 1,
+        agentVersion: 'model',
+        operationKinds: OPERATION_KINDS,
+        features: [],
+        roles: this.#roles,
+        highestEpoch: this.#epoch,
+        haproxy: { version: '3.4.0', workerPid: 1, workerStartMs: 0, oldWorkers: 0 },
+        files: [...digests].map(([path, digest]) => ({ path, digest, size: 0 })),
+        pendingReload:
+          this.#pending === undefined
+            ? null
+            : { planId: this.#pending.planId, inMs: this.#pending.at - this.#now() },
+        pendingDeletes: 0,
+        lastReload: this.#lastReload,
+      };
+    });
+  }
+
+  plan(): Observable<StoredPlan> {
+    return this.#answer(() => ({
+      planId: this.#roles.running,
+      plan: this.#plans.get(this.#roles.running ?? '') ?? '',
+      operations: this.#operations,
+    }));
+  }
+
+  apply({ manifest, plan }: ApplyRequest): Observable<ApplyOutcome | ApplyConflict> {
+    return defer(() => {
+      this.busy += 1;
+      this.mostBusy = Math.max(this.mostBusy, this.busy);
+      if (plan !== '') this.#plans.set(manifest.planId, plan);
+      return this.#answer(() => this.#take(manifest));
+    });
+  }
+
+  #answer<T>(read: () => T): Observable<T> {
+    return defer(() => {
+      if (this.unreachable !== undefined) {
+        const error = new AgentError('unreachable', this.unreachable);
+        return timer(this.latencyMs).pipe(
+          map((): T => {
+            throw error;
+          }),
+        );
+      }
+      return this.latencyMs === Infinity
+        ? NEVER
+        : of(undefined).pipe(delay(this.latencyMs), map(read));
+    });
+  }
+
+  #take(manifest: Manifest): ApplyOutcome | ApplyConflict {
+    this.busy -= 1;
+    this.#tick();
+    const { expected } = manifest;
+    const conflict = (reason: ApplyConflict['conflict']): ApplyConflict => ({
+      conflict: reason,
+      roles: this.#roles,
+      highestEpoch: this.#epoch,
+    });
+    if (manifest.epoch < this.#epoch) return conflict('stale_epoch');
+    if (
+      manifest.mode === 'revert' &&
+      manifest.refused?.includes(this.#roles.running ?? '') === true
+    ) {
+      return conflict('target_running');
+    }
+    if (expected.applied !== undefined && expected.applied !== this.#roles.applied)
+      return conflict('baseline_mismatch');
+    this.#epoch = manifest.epoch;
+    this.applied.push({ at: this.#now(), manifest });
+    if (manifest.mode === 'revert') this.#pending = undefined;
+    const reloads = manifest.reload || manifest.mode === 'reload';
+    const at = Math.max(
+      this.#now() + manifest.reloadNotBeforeMs,
+      this.#lastReloadAt + manifest.reloadIntervalMs,
+    );
+    if (reloads && at <= this.#now() && this.refuses !== undefined)
+      return this.#outcome('rejected', this.refuses);
+    const before = this.#roles;
+    this.#files = new Map(manifest.files.map(({ path, digest }) => [path, digest]));
+    this.tampered.clear();
+    const changed = before.applied !== manifest.planId;
+    this.#roles = { ...before, applied: manifest.planId };
+    if (!reloads) return this.#run(manifest.operations, changed);
+    if (at > this.#now()) {
+      this.#pending = { planId: manifest.planId, at };
+      this.#run(manifest.inPlaceOperations, changed);
+      return { ...this.#outcome('scheduled'), reloadInMs: at - this.#now() };
+    }
+    this.#reload(manifest.planId);
+    return this.#outcome('reload');
+  }
+
+  #run(operations: readonly Operation[], changed: boolean): ApplyOutcome {
+    const count = operations.length;
+    this.#operations = [...this.#operations, ...operations];
+    this.#roles = { ...this.#roles, workerOperations: this.#roles.workerOperations + count };
+    return this.#outcome(count > 0 ? 'runtime' : changed ? 'files' : 'noop');
+  }
+
+  #reload(planId: string): void {
+    this.#pending = undefined;
+    this.#operations = [];
+    this.#lastReloadAt = this.#now();
+    this.reloads.push(this.#now());
+    this.#lastReload = { planId, ok: true, message: '', atMs: this.#now(), durationMs: 0 };
+    this.#roles = {
+      applied: this.#roles.applied,
+      running: planId,
+      workerOperations: 0,
+      lkg: planId,
+    };
+  }
+
+  #tick(): void {
+    if (this.#pending !== undefined && this.#pending.at <= this.#now())
+      this.#reload(this.#pending.planId);
+  }
+
+  #outcome(outcome: ApplyOutcome['outcome'], message?: string): ApplyOutcome {
+    return {
+      outcome,
+      roles: this.#roles,
+      ...(message === undefined ? {} : { error: { stage: 'reload', message } }),
+      failedOperations: [],
+      operationsRun: 0,
+      timings: { stage: 0, write: 0, operations: 0, reload: 0, confirmed: 0, total: 0 },
+    };
+  }
+}
+
+export const pod = (name: string): Pod => ({ key: name, name, url: `model:${name}` });
+
+export const podSet = (...names: string[]): ReadonlyMap<string, Pod> =>
+  new Map(names.map((name) => [name, pod(name)]));
+
+/** The port to model agents; a pod without one is unreachable. */
+export const clientOf = (agents: ReadonlyMap<string, ModelAgent>): AgentClient => {
+  const find = <T>({ name }: Pod, ask: (agent: ModelAgent) => Observable<T>): Observable<T> => {
+    const agent = agents.get(name);
+    return agent === undefined ? throwError(() => new AgentError('unreachable', name)) : ask(agent);
+  };
+  return {
+    state: (to, { verify }) => find(to, (agent) => agent.state(verify)),
+    plan: (to) => find(to, (agent) => agent.plan()),
+    apply: (to, request) => find(to, (agent) => agent.apply(request)),
+  };
+};
+
+export const verdictAfter =
+  (ms: number, judge: (render: Render) => Verdict) =>
+  (render: Render): Observable<Checked> =>
+    timer(ms).pipe(
+      map((): Checked => ({ planId: render.plan.id, verdict: judge(render), durationMs: ms })),
+    );
+
+export const passed: Verdict = { result: 'passed' };
+export const refused = (message: string): Verdict => ({ result: 'refused', message, problems: [] });
+
+/** Ports with everything in the simplest working order; the test replaces what it is about. */
+export const portsWith = (ports: Partial<Ports> & Pick<Ports, 'resources'>): Ports => ({
+  config$: of({ ok: true, engine: engine() }),
+  pods$: of(podSet('p1')),
+  leader$: of({ leading: true, epoch: 1 }),
+  agents: clientOf(new Map()),
+  check: verdictAfter(0, () => passed),
+  shutdown$: NEVER,
+  observers: [],
+  ...ports,
+});
+
+/** A source of these streams, without problems. */
+export const watching = (
+  servers$: Observable<WatchEvent>,
+  routes$: Observable<WatchEvent> = of(replaced()),
+): Ports['resources'] => ({
+  watch: ({ name }) => (name === 'servers' ? servers$ : routes$.pipe(concatWith(NEVER))),
+  problems$: NEVER,
+});
+
+/** The controller's notifications of one type, as `describe` writes them. */
+export const told = <T extends Notification['type']>(
+  ports: Ports,
+  type: T,
+  describe: (notification: NotificationOf<T>) => string,
+): Observable<string> => controller(ports).pipe(filter(isType(type)), map(describe));
+
+/** What was rendered, when. */
+export const rendered = (ports: Ports): Observable<string> =>
+  told(ports, 'Rendered', ({ render }) => namesIn(render));
+
+/** What each pod took, when: `p1 reload r1|s1`. */
+export const applied = (ports: Ports): Observable<string> => {
+  const names = new Map<string, string>();
+  return controller(ports).pipe(
+    tap((event) => {
+      if (event.type === 'Rendered') names.set(event.render.plan.id, namesIn(event.render));
+    }),
+    filter(isType('Applied')),
+    map(({ pod: { name }, outcome, planId }) =>
+      [name, outcome.outcome, names.get(planId) ?? '?'].join(' '),
+    ),
+  );
+};

@@ -1,0 +1,84 @@
+import { describe, expect, it } from 'vitest';
+import {
+  debugVars,
+  initialStatus,
+  readiness,
+  statusStep,
+  type Status,
+} from '../../../src/http/status.ts';
+import type { Notification } from '../../../src/ports.ts';
+import type { ApplyOutcome } from '../../../src/protocol/protocol.ts';
+import { makeRender } from '../../support/renders.ts';
+import { pod } from '../../support/world.ts';
+
+const render = makeRender();
+const outcome = (kind: ApplyOutcome['outcome']): ApplyOutcome => ({
+  outcome: kind,
+  roles: { applied: null, running: null, workerOperations: 0, lkg: null },
+  failedOperations: [],
+  operationsRun: 0,
+  timings: { stage: 0, write: 0, operations: 0, reload: 0, confirmed: 0, total: 0 },
+});
+const applied = (kind: ApplyOutcome['outcome']): Notification => ({
+  type: 'Applied',
+  pod: pod('p1'),
+  planId: render.plan.id,
+  verdict: 'reload',
+  reverted: false,
+  outcome: outcome(kind),
+  operations: 0,
+  reasons: ['section core: new or changed'],
+  causes: ['core-changed'],
+  durationMs: 1,
+});
+const synced: readonly Notification[] = [
+  { type: 'ConfigLoaded', generation: 'g', watched: ['ingresses'] },
+  { type: 'Snapshot', snapshot: render.snapshot },
+  { type: 'Rendered', render, durationMs: 3 },
+];
+const after = (...events: readonly Notification[]): Status =>
+  events.reduce(statusStep, initialStatus('2026-01-01T00:00:00Z', {}));
+
+describe('readiness (R11)', () => {
+  it('R11: is not ready before configuration, sync and render', () => {
+    expect(readiness(after())).toStrictEqual({
+      ready: false,
+      reasons: ['no valid configuration yet', 'watched resources have not synced yet'],
+    });
+  });
+
+  it('R11: a follower is ready when synced and rendered', () => {
+    expect(readiness(after(...synced)).ready).toBe(true);
+  });
+
+  it('R11: a leader is ready with its first confirmed apply, a scheduled one does not count', () => {
+    const leading: Notification = { type: 'Leadership', leadership: { leading: true, epoch: 3 } };
+    expect(readiness(after(...synced, leading, applied('scheduled'))).reasons).toStrictEqual([
+      'no apply confirmed by any HAProxy pod yet',
+    ]);
+    expect(readiness(after(...synced, leading, applied('reload'))).ready).toBe(true);
+  });
+
+  it('is not ready while shutting down', () => {
+    expect(readiness(after(...synced, { type: 'ShuttingDown' })).ready).toBe(false);
+  });
+});
+
+describe('debugVars (S23)', () => {
+  it('shows counts, ids, roles, gate and last reasons, and no content', () => {
+    const shown = debugVars(
+      after(...synced, applied('reload'), {
+        type: 'GateChanged',
+        phase: 'holding',
+        accepted: 'abc',
+      }),
+    );
+    expect(shown).toMatchObject({
+      snapshot: { version: 1, objects: {} },
+      render: { planId: render.plan.id, backends: 0, files: 1 },
+      gate: { phase: 'holding', accepted: 'abc' },
+      agents: { p1: { lastOutcome: 'reload', lastReasons: ['section core: new or changed'] } },
+    });
+    expect(JSON.stringify(shown)).not.toContain('bind 127.0.0.1:8080');
+  });
+});

@@ -1,0 +1,106 @@
+import { EMPTY, type Observable } from 'rxjs';
+import { describe, expect, it } from 'vitest';
+import { sha256 } from '../../../src/digest.ts';
+import type { ResourceSource } from '../../../src/ports.ts';
+import type { ParsedConfig } from '../../../src/render/parse-config.ts';
+import type { WatchEvent } from '../../../src/snapshot/watch.ts';
+import { CONFIG_RESOURCE, directoryConfig, surplusConfigs } from '../../../src/streams/config.ts';
+import { inVirtualTime } from '../../support/marbles.ts';
+import { kubeObject } from '../../support/watched.ts';
+
+const config = (key: string, spec: unknown, resourceVersion = '1') =>
+  kubeObject(key, {
+    apiVersion: 'haproxy-haptic.org/v1alpha1',
+    kind: 'HAProxyTemplateConfig',
+    metadata: { resourceVersion },
+    spec,
+  });
+
+const VALID = { haproxyConfig: { template: 'x' } };
+const OTHER = { haproxyConfig: { template: 'y' } };
+
+const EVENTS: Readonly<Record<string, WatchEvent>> = {
+  n: { type: 'Replaced', objects: [] },
+  a: { type: 'Replaced', objects: [config('a/a', VALID)] },
+  s: { type: 'Upserted', object: config('a/a', VALID, '2') },
+  o: { type: 'Upserted', object: config('a/a', OTHER) },
+  w: { type: 'Upserted', object: config('a/a', { wrong: 1 }) },
+  f: { type: 'Upserted', object: config('a-b/first', OTHER) },
+  l: { type: 'Upserted', object: config('z/last', OTHER) },
+  d: { type: 'Deleted', key: 'a/a' },
+};
+
+const sourceOf = (events$: Observable<WatchEvent>): ResourceSource => ({
+  watch: (resource) => (resource === CONFIG_RESOURCE ? events$ : EMPTY),
+  problems$: EMPTY,
+});
+
+/** What comes out for a diagram of events: the main template, or `!` for a refusal, at its frame. */
+const played = <T>(
+  diagram: string,
+  read: (source: ResourceSource) => Observable<T>,
+  show: (value: T) => string,
+): string =>
+  inVirtualTime(({ cold, flush }) => {
+    const shown: string[] = [];
+    read(sourceOf(cold(diagram, EVENTS))).subscribe((value) => shown.push(show(value)));
+    flush();
+    return shown.join(' ');
+  });
+
+const configs = (diagram: string): string =>
+  played(
+    diagram,
+    (source) => directoryConfig(source, { libraries: [], digest: sha256 }),
+    (result: ParsedConfig) =>
+      result.ok ? result.config.main.text : `!${result.problems[0]?.field ?? ''}`,
+  );
+
+describe('directoryConfig', () => {
+  it('uses the libraries alone when there is no configuration', () => {
+    const main = { ...VALID };
+    const library = {
+      name: 'base',
+      description: '',
+      order: 1,
+      enabled: true,
+      requires: [],
+      files: new Map(),
+      spec: main,
+    };
+    const texts = played(
+      'n',
+      (source) => directoryConfig(source, { libraries: [library], digest: sha256 }),
+      (result) => String(result.ok && result.config.main.text),
+    );
+    expect(texts).toBe('x');
+  });
+
+  it('emits when the content changes, and only then', () => {
+    expect(configs('a-s-o-s-|')).toBe('x y x');
+  });
+
+  it('reports a refusal once, and what follows it', () => {
+    expect(configs('a-w-w-s-|')).toBe('x !spec.wrong x');
+  });
+
+  it('uses the first by namespace and name, also when it comes later or goes', () => {
+    expect(configs('a-l-d-|')).toBe('x y');
+    expect(configs('n-l-a-|')).toBe('!spec.haproxyConfig.template y x');
+  });
+
+  it('falls back to the libraries when the configuration goes', () => {
+    expect(configs('a-d-|')).toBe('x !spec.haproxyConfig.template');
+  });
+});
+
+describe('surplusConfigs', () => {
+  it('names every configuration but the first', () => {
+    const names = played(
+      'a-s-l-f-d-|',
+      surplusConfigs,
+      (problems) => `[${problems.map(({ object }) => object?.name).join()}]`,
+    );
+    expect(names).toBe('[] [last] [first,last] [last]');
+  });
+});

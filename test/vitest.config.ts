@@ -1,0 +1,39 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+
+/**
+ * Two projects, so that the quick tests can run all the time:
+ *
+ * - `fast` needs neither HAProxy nor the network: unit, marble, property, golden and type tests;
+ * - `integration` starts real HAProxy processes, one test file per worker.
+ *
+ * A test belongs to a project by its folder alone.
+ */
+export default defineConfig({
+  root: fileURLToPath(new URL('..', import.meta.url)),
+  test: {
+    watch: false,
+    allowOnly: false,
+    maxWorkers: 2,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'fast',
+          include: ['test/{unit,marbles,property,golden,types,docs}/**/*.test.ts'],
+          testTimeout: 15_000,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'integration',
+          include: ['test/integration/**/*.test.ts'],
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          teardownTimeout: 20_000,
+        },
+      },
+    ],
+  },
+});

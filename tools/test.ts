@@ -1,0 +1,90 @@
+/**
+ * Runs the checks and adds up what they report: `node tools/test.ts [check]`.
+ *
+ * `check` is what needs no HAProxy; without it, everything. The last line is exactly
+ * `N passed, N failed`; the exit status is 0 only when nothing failed and something ran.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { runStages, stopStages, type Stage, type StageResult } from './testing/stage.ts';
+import { closingLine, exitStatus, sum } from './testing/tally.ts';
+
+const reports = mkdtempSync(join(tmpdir(), 'haptic-test-'));
+
+function vitest(project: string): Pick<Stage, 'command' | 'report'> {
+  const report = join(reports, `${project}.json`);
+  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
+  return {
+    command: [
+      'vitest',
+      'run',
+      '--config',
+      'test/vitest.config.ts',
+      '--project',
+      project,
+      ...reporters,
+    ],
+    report,
+  };
+}
+
+const FOLDERS = ['src', 'agent', 'test', 'bench', 'tools'];
+const CODE = `{${FOLDERS.join(',')}}/**/*.{ts,js,cjs}`;
+
+/** The longest first, so that two cores end at about the same time. */
+const CHECKS: readonly Stage[] = [
+  { name: 'unit, marble and property tests', ...vitest('fast') },
+  { name: 'types', command: ['tsc'] },
+  { name: 'lint', command: ['eslint', '--config', 'tools/eslint.config.js', '.'] },
+  { name: 'format', command: ['prettier', '--check', CODE] },
+  {
+    name: 'import rules',
+    command: ['depcruise', '--config', 'tools/dependency-cruiser.cjs', ...FOLDERS],
+  },
+  { name: 'unused code', command: ['knip', '--config', 'tools/knip.json'] },
+];
+
+const BUILD: Stage = { name: 'build', command: ['node', 'tools/build.ts'] };
+
+const INTEGRATION: Stage = {
+  name: 'integration with HAProxy',
+  ...vitest('integration'),
+  live: true,
+  timeoutMs: 480_000,
+};
+
+function report({ stage, tally, durationMs, output }: StageResult): void {
+  const seconds = (durationMs / 1000).toFixed(1);
+  const mark = tally.failed === 0 ? '✓' : '✗';
+  if (tally.failed > 0) console.log(`\n───── ${stage.name} ─────\n${output.trimEnd()}`);
+  for (const fault of tally.faults) console.log(`! ${stage.name}: ${fault}`);
+  for (const name of tally.skipped) console.log(`! SKIPPED: ${name}`);
+  console.log(`${mark} ${stage.name}: ${closingLine(tally)} (${seconds} s)`);
+}
+
+async function main(mode: string | undefined): Promise<void> {
+  process.chdir(fileURLToPath(new URL('..', import.meta.url)));
+  const started = performance.now();
+  const width = Math.max(1, Math.min(availableParallelism(), 4));
+  const parallel = mode === 'check' ? CHECKS : [...CHECKS, BUILD];
+  const results = await runStages(parallel, width, report);
+  // Alone, because it measures time limits of real processes.
+  if (mode !== 'check') results.push(...(await runStages([INTEGRATION], 1, report)));
+  rmSync(reports, { recursive: true, force: true });
+
+  const total = sum(results.map(({ tally }) => tally));
+  if (total.skipped.length > 0) console.log(`\n! ${total.skipped.length} tests were SKIPPED`);
+  console.log(`\n${((performance.now() - started) / 1000).toFixed(1)} s`);
+  console.log(closingLine(total));
+  process.exitCode = exitStatus(total);
+}
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => {
+    stopStages();
+    process.exit(130);
+  });
+}
+await main(process.argv[2]);
