@@ -27,6 +27,7 @@ export function lanesOf(
 ): Lane[] {
   const lanes: Lane[] = [];
   const removed = new Set<string>();
+  const addressed = new Set<string>();
   for (const operation of operations) {
     const name = 'server' in operation ? `${operation.backend}/${operation.server}` : '';
     const comesBack = operation.kind === 'server_add' && (removed.has(name) || isLeaving(name));
@@ -35,7 +36,11 @@ export function lanesOf(
     const lane = comesBack
       ? ({ kind: 'readd', operation, first: operation } as const)
       : laneOf(operation);
-    if (!joined(lanes.at(-1), lane)) lanes.push(lane);
+    // HAProxy changes addresses a moment later: a second change on the same line would be compared with the first.
+    const again = operation.kind === 'server_address' && addressed.has(name);
+    if (again) addressed.clear();
+    if (operation.kind === 'server_address') addressed.add(name);
+    if (again || !joined(lanes.at(-1), lane)) lanes.push(lane);
   }
   return lanes;
 }

@@ -15,6 +15,7 @@ export default defineConfig({
     watch: false,
     allowOnly: false,
     maxWorkers: 2,
+    teardownTimeout: 20_000,
     projects: [
       {
         extends: true,
@@ -31,7 +32,6 @@ export default defineConfig({
           include: ['test/integration/**/*.test.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
-          teardownTimeout: 20_000,
         },
       },
     ],

@@ -21,10 +21,9 @@ export const claimUpdates = <Value>(
 ): readonly ClaimUpdate<Value>[] => {
   const changed: ClaimUpdate<Value>[] = [];
   for (const { owner, before, after } of updates) {
-    const [old, now] = [before, after].map((result) =>
-      result === undefined ? [] : claims(result.effects),
-    );
-    if (old === undefined || now === undefined || (old.length === 0 && now.length === 0)) continue;
+    const old = before === undefined ? [] : claims(before.effects);
+    const now = after === undefined ? [] : claims(after.effects);
+    if (old.length === 0 && now.length === 0) continue;
     if (!sameClaims(old, now) || !sameObject(before?.object, after?.object)) {
       changed.push({ owner, object: after?.object, before: old, after: now });
     }
@@ -51,13 +50,16 @@ const sameObject = (left: ObjectRef | undefined, right: ObjectRef | undefined): 
 /** Names of everything of one kind that any update mentions. */
 export const mentioned = (
   updates: readonly CellUpdate[],
-  names: (effects: Effects) => readonly string[],
-): ReadonlySet<string> =>
-  new Set(
-    updates.flatMap(({ before, after }) =>
-      [before, after].flatMap((result) => (result === undefined ? [] : names(result.effects))),
-    ),
-  );
+  names: (effects: Effects) => Iterable<string>,
+): ReadonlySet<string> => {
+  const found = new Set<string>();
+  for (const { before, after } of updates) {
+    for (const result of [before, after]) {
+      if (result !== undefined) for (const name of names(result.effects)) found.add(name);
+    }
+  }
+  return found;
+};
 
 /** Lines in the order of their owners, after some updates. */
 export const updatedLines = (
@@ -83,15 +85,14 @@ export const updatedLines = (
 export const updatedNotable = (
   notable: PersistentMap<CellResult>,
   updates: readonly CellUpdate[],
-): PersistentMap<CellResult> =>
-  notable.with(
-    new Map(
-      updates.map(({ owner, after }) => [
-        owner,
-        after !== undefined && isNotable(after) ? after : undefined,
-      ]),
-    ),
-  );
+): PersistentMap<CellResult> => {
+  const changes = new Map<string, CellResult | undefined>();
+  for (const { owner, after } of updates) {
+    if (after !== undefined && isNotable(after)) changes.set(owner, after);
+    else if (notable.has(owner)) changes.set(owner, undefined);
+  }
+  return notable.with(changes);
+};
 
 const isNotable = ({ problem, effects }: CellResult): boolean =>
   problem !== undefined || effects.statuses.length > 0 || effects.problems.length > 0;

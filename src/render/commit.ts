@@ -37,7 +37,7 @@ export interface CommitOutput {
 }
 
 /** Claims of backends are sliced: a render from scratch has thousands. */
-const SLICE = 256;
+const SLICE = 4096;
 
 /**
  * The state after the updates, with its plan and files.
@@ -49,6 +49,7 @@ export function* commit(
   context: FileContext,
 ): Generator<void, CommitOutput> {
   const notable = updatedNotable(before.notable, updates);
+  yield;
   const { claims: backendClaims, backends, chunks } = yield* commitBackends(before, updates);
   const maps = assembleMaps(before, updates, context);
   yield;
@@ -100,6 +101,7 @@ function* commitBackends(
   const { ledger, touched } = before.backendClaims.with(changes);
   let { backends, backendChunks: chunks } = before;
   const names = [...touched.keys()].sort();
+  yield;
   for (let start = 0; start < names.length; start += SLICE) {
     const slice = names.slice(start, start + SLICE);
     backends = backends.with(new Map(slice.map((name) => [name, touched.get(name)?.backend])));

@@ -49,3 +49,26 @@ export const noEffects = (): Effects => ({
   statuses: [],
   problems: [],
 });
+
+const NONE: readonly never[] = [];
+const NOTHING: Effects = {
+  ...{ backends: [], mapEntries: [], files: [], certificateLines: [], statuses: [], problems: [] },
+};
+
+/** The same effects, with what is empty shared by all cells: most cells declare one thing. */
+export const compactEffects = (effects: Effects): Effects => {
+  if (Object.values(effects).every((declared: readonly unknown[]) => declared.length === 0)) {
+    return NOTHING;
+  }
+  const shared = <T>(declared: T[]): T[] =>
+    declared.length === 0 ? (NONE as unknown as T[]) : declared;
+  const { backends, mapEntries, files, certificateLines, statuses, problems } = effects;
+  return {
+    backends: shared(backends),
+    mapEntries: shared(mapEntries),
+    files: shared(files),
+    certificateLines: shared(certificateLines),
+    statuses: shared(statuses),
+    problems: shared(problems),
+  };
+};

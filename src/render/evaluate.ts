@@ -5,7 +5,7 @@ import { Pending } from '../cells/pending.ts';
 import type { DigestFunction } from '../plan/plan.ts';
 import type { ObjectRef } from '../snapshot/objects.ts';
 import type { Problem } from '../snapshot/problem.ts';
-import { noEffects, type Effects } from './effects.ts';
+import { compactEffects, noEffects, type Effects } from './effects.ts';
 import { TemplateFailure, asFailure, type Place } from './failure.ts';
 import { objectOf } from './object-of.ts';
 import { Scope, type CellRun } from './run.ts';
@@ -114,7 +114,7 @@ const strayText = (place: Place): TemplateFailure =>
 
 const resultOf = (cell: CellRun, problem: Problem | undefined, chunk: Chunk): CellResult =>
   problem === undefined
-    ? { object: cell.object, chunk, effects: cell.effects, problem }
-    : { object: cell.object, chunk: EMPTY_CHUNK, effects: noEffects(), problem };
+    ? { object: cell.object, chunk, effects: compactEffects(cell.effects), problem }
+    : { object: cell.object, chunk: EMPTY_CHUNK, effects: compactEffects(noEffects()), problem };
 
 export const isBlank = (text: string): boolean => text.trim() === '';

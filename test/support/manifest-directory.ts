@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import type { Subscription } from 'rxjs';
+import { firstValueFrom, type Observable, type Subscription } from 'rxjs';
 import { type KubeObject, objectKey } from '../../src/snapshot/objects.ts';
 import type { Problem } from '../../src/snapshot/problem.ts';
 import type { WatchEvent } from '../../src/snapshot/watch.ts';
@@ -33,6 +33,10 @@ export const until = async (holds: () => boolean, ms = 8_000): Promise<void> => 
     await pause(2);
   }
 };
+
+/** The first value of a stream that must have one. */
+export const firstOf = <T>(source$: Observable<T>): Promise<T | 'nothing'> =>
+  firstValueFrom(source$, { defaultValue: 'nothing' });
 
 /** A real directory, its source, and what a watch of Services and the list of problems show of it. */
 export class WatchedDirectory {

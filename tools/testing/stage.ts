@@ -14,7 +14,7 @@ export interface Stage {
   readonly report?: string;
   /** The output appears while it runs. Default: afterwards, and only when something failed. */
   readonly live?: boolean;
-  /** Default: 180,000 ms. */
+  /** Default: 300,000 ms. */
   readonly timeoutMs?: number;
 }
 
@@ -75,7 +75,7 @@ interface Ended {
   readonly fault?: string;
 }
 
-function runProgram({ command, live = false, timeoutMs = 180_000 }: Stage): Promise<Ended> {
+function runProgram({ command, live = false, timeoutMs = 300_000 }: Stage): Promise<Ended> {
   const [program, ...args] = command;
   const output = live ? 'inherit' : 'pipe';
   const child = spawn(program, args, { stdio: ['ignore', output, output] });

@@ -58,7 +58,11 @@ describe.each(haproxyVersions())('runtime operations on HAProxy $version', ({ bi
     const app = await bed.backend('added');
     await runs([
       add('one', { port: app.port }),
-      add(LONG, { weight: 256, keywords: ['check', 'inter', '5s', 'maxconn', '10'] }),
+      add(LONG, {
+        weight: 256,
+        port: app.port,
+        keywords: ['check', 'inter', '5s', 'maxconn', '10'],
+      }),
       add('zero', { weight: 0 }),
       add('six', { address: '::1', state: 'maint' }),
       add('drain', { state: 'drain' }),
@@ -66,7 +70,7 @@ describe.each(haproxyVersions())('runtime operations on HAProxy $version', ({ bi
     expect(await bed.servers('web')).toEqual(
       [
         `one 127.0.0.1 ${app.port} 1 0`,
-        `${LONG} 127.0.0.1 9 256 0`,
+        `${LONG} 127.0.0.1 ${app.port} 256 0`,
         'zero 127.0.0.1 9 0 0',
         'six ::1 9 1 1',
         'drain 127.0.0.1 9 1 8',

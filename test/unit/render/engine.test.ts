@@ -42,7 +42,6 @@ defaults base
     mode http
 defaults haptic
     option httplog
-
 backend a from haptic
     mode http
     balance roundrobin

@@ -72,9 +72,9 @@ items:
       namespace: 'default',
       uid: expect.stringMatching(
         /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$/,
-      ),
+      ) as unknown,
       creationTimestamp: '1970-01-01T00:00:00Z',
-      resourceVersion: expect.stringMatching(/^[0-9a-f]{32}$/),
+      resourceVersion: expect.stringMatching(/^[0-9a-f]{32}$/) as unknown,
     });
     expect(two.entries).toStrictEqual(one.entries);
   });
@@ -131,7 +131,7 @@ items:
     ['a duplicate key', `${service('a')}---\n${service('b')}kind: X\n`, 10, 1],
     ['bad indentation', `${service('a')}spec:\n  - x\n y: 1\n`, 7, 2],
     ['an open bracket', 'a: [1\nb: 2\n', 2, 1],
-  ])('tells line and column of %s', async (_, text, line, column) => {
+  ])('tells line and column of %s', async (...[, text, line, column]) => {
     const result = await read(text);
     expect(result).toMatchObject({
       ok: false,

@@ -64,7 +64,7 @@ const refusals = (...args: Parameters<typeof parse>) => {
 describe('parseConfig', () => {
   it('fills in every default without a configuration', () => {
     expect(good(undefined)).toStrictEqual({
-      generation: expect.stringMatching(/^[0-9a-f]{64}$/),
+      generation: expect.stringMatching(/^[0-9a-f]{64}$/) as unknown,
       podSelector: {},
       watched: [
         {

@@ -1,0 +1,270 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { AgentState, Operation } from '../../../src/protocol/protocol.ts';
+import { haproxyVersions, waitFor } from '../../support/haproxy.ts';
+import { Bed, planIdOf, type Files } from './agent-bed.ts';
+
+describe.each(haproxyVersions())('reload pacing on HAProxy $version', ({ binary }) => {
+  let bed: Bed;
+  let first: Files;
+  const web = ['s1 127.0.0.1:9'];
+
+  beforeEach(async () => {
+    bed = await Bed.start(binary);
+    first = bed.files({ web });
+    await bed.apply({ files: first, plan: 'first' });
+  });
+
+  afterEach(() => bed.stop());
+
+  const weight = (value: number): Operation => ({
+    kind: 'server_weight',
+    backend: 'web',
+    server: 's1',
+    weight: value,
+  });
+  const structural = (name: string): Files => bed.files({ web, extra: `backend ${name}` });
+  const reloaded = (planId: string): Promise<AgentState> =>
+    waitFor(
+      async () => {
+        const state = await bed.state();
+        return state.lastReload?.planId === planId && state.pendingReload === null && state;
+      },
+      { what: 'the scheduled reload' },
+    );
+
+  test('a reload inside the interval answers scheduled at once and runs at its end; the newest wins (G6)', async () => {
+    const { lastReload } = await bed.state();
+    const [second, third] = [structural('second'), structural('third')];
+    const paced = { mode: 'auto', reload: true, reloadIntervalMs: 3_000 } as const;
+    const one = await bed.apply({ files: second, ...paced, plan: 'second' });
+    expect(one).toMatchObject({
+      outcome: 'scheduled',
+      roles: { applied: planIdOf(second), running: planIdOf(first) },
+    });
+    const two = await bed.apply({ files: third, ...paced, plan: 'third' });
+    expect(two.outcome).toBe('scheduled');
+    expect(two.reloadInMs).toBeLessThanOrEqual(3_000);
+    expect((await bed.state()).pendingReload?.planId).toBe(planIdOf(third));
+    const state = await reloaded(planIdOf(third));
+    const distance = (state.lastReload?.atMs ?? 0) - (lastReload?.atMs ?? 0);
+    expect(distance).toBeGreaterThanOrEqual(3_000);
+    expect(distance).toBeLessThan(4_500);
+    expect(state.roles).toEqual({
+      applied: planIdOf(third),
+      running: planIdOf(third),
+      workerOperations: 0,
+      lkg: planIdOf(third),
+    });
+    expect(await bed.plan()).toMatchObject({ plan: 'third', operations: [] });
+    expect(reloadCount(bed)).toBe(2); // the first full state and the last of the two
+  });
+
+  test('in-place operations run at once while a reload is pending (G7)', async () => {
+    const second = structural('second');
+    const outcome = await bed.apply({
+      files: second,
+      mode: 'auto',
+      reload: true,
+      reloadNotBeforeMs: 60_000,
+      inPlaceOperations: [weight(9)],
+    });
+    expect(outcome).toMatchObject({
+      outcome: 'scheduled',
+      operationsRun: 1,
+      roles: { running: planIdOf(first), workerOperations: 1 },
+    });
+    expect(await bed.servers('web')).toEqual(['s1 127.0.0.1 9 9 0']);
+    expect(await bed.plan()).toEqual({
+      planId: planIdOf(first),
+      plan: 'first',
+      operations: [weight(9)],
+    });
+  });
+
+  test('a plan that needs no reload any more takes the pending one back', async () => {
+    await bed.apply({
+      files: structural('second'),
+      mode: 'auto',
+      reload: true,
+      reloadNotBeforeMs: 1_000,
+    });
+    const third = bed.files({ web, hosts: 'b.example web\n' });
+    const outcome = await bed.apply({
+      files: third,
+      mode: 'auto',
+      reload: false,
+      operations: [weight(4)],
+    });
+    expect(outcome.outcome).toBe('runtime');
+    expect((await bed.state()).pendingReload).toBeNull();
+    await sleep(1_500);
+    expect((await bed.state()).lastReload?.planId).toBe(planIdOf(first));
+  });
+
+  test('a scheduled reload that HAProxy refuses restores the last known good files', async () => {
+    const bad = bed.files({ web, extra: '  no-such-keyword' });
+    const planId = planIdOf(bad);
+    await bed.apply({
+      files: structural('second'),
+      mode: 'auto',
+      reload: true,
+      reloadNotBeforeMs: 60_000,
+    });
+    await bed.apply({
+      files: bad,
+      mode: 'auto',
+      reload: true,
+      reloadNotBeforeMs: 300,
+      inPlaceOperations: [weight(3)],
+    });
+    const state = await reloaded(planId);
+    expect(state.lastReload).toMatchObject({ ok: false });
+    expect(state.lastReload?.message).toContain('no-such-keyword');
+    expect(state.roles).toEqual({
+      applied: planIdOf(first),
+      running: planIdOf(first),
+      workerOperations: 1,
+      lkg: planIdOf(first),
+    });
+    expect(readFileSync(join(bed.base, 'haproxy.cfg'), 'utf8')).toBe(first['haproxy.cfg']);
+  });
+
+  test('a revert cancels the pending reload, undoes by operations and reloads nothing', async () => {
+    const refused = structural('refused');
+    const { workerPid } = (await bed.state()).haproxy;
+    await bed.apply({
+      files: refused,
+      mode: 'auto',
+      reload: true,
+      reloadNotBeforeMs: 700,
+      inPlaceOperations: [weight(9)],
+    });
+    const outcome = await bed.apply({
+      files: first,
+      mode: 'revert',
+      reload: false,
+      refused: [planIdOf(refused)],
+      operations: [weight(1)],
+    });
+    expect(outcome).toMatchObject({
+      outcome: 'runtime',
+      roles: { applied: planIdOf(first), running: planIdOf(first), workerOperations: 2 },
+    });
+    await sleep(1_000);
+    const state = await bed.state();
+    expect(state.haproxy.workerPid).toBe(workerPid);
+    expect(state.pendingReload).toBeNull();
+    expect(await bed.servers('web')).toEqual(['s1 127.0.0.1 9 1 0']);
+  });
+
+  test('a revert of a plan that runs meanwhile is answered target_running', async () => {
+    const refused = structural('refused');
+    await bed.apply({ files: refused });
+    const answer = await bed.conflict({
+      files: first,
+      mode: 'revert',
+      reload: false,
+      refused: [planIdOf(refused)],
+    });
+    expect(answer).toMatchObject({
+      conflict: 'target_running',
+      roles: { running: planIdOf(refused) },
+    });
+    expect(readFileSync(join(bed.base, 'haproxy.cfg'), 'utf8')).toBe(refused['haproxy.cfg']);
+  });
+
+  test('an agent that restarts with a reload pending fires it', async () => {
+    const second = structural('second');
+    await bed.apply({ files: second, mode: 'auto', reload: true, reloadNotBeforeMs: 2_500 });
+    await bed.agent.kill('SIGTERM');
+    await bed.startAgent();
+    const state = await reloaded(planIdOf(second));
+    expect(state.lastReload?.ok).toBe(true);
+    expect(state.roles.running).toBe(planIdOf(second));
+  });
+
+  test('an operation that comes during a reload goes to the new worker', async () => {
+    const second = structural('second');
+    const [reload, after] = await Promise.all([
+      bed.apply({ files: second }),
+      sleep(15).then(() =>
+        bed.apply({ files: second, mode: 'auto', reload: false, operations: [weight(8)] }),
+      ),
+    ]);
+    expect([reload.outcome, after.outcome]).toEqual(['reload', 'runtime']);
+    expect(await bed.servers('web')).toEqual(['s1 127.0.0.1 9 8 0']);
+    expect((await bed.state()).roles.workerOperations).toBe(1);
+  });
+
+  test('HAProxy that is started anew runs the applied files, and the agent knows', async () => {
+    const second = bed.files({ web, hosts: 'b.example web\n' });
+    await bed.apply({ files: second, mode: 'auto', reload: false, operations: [weight(5)] });
+    const { haproxy } = bed;
+    await haproxy.stop();
+    const down = await bed.state();
+    expect(down.haproxy).toMatchObject({ version: '', workerPid: 0 });
+    expect(down.roles).toMatchObject({ applied: planIdOf(second), running: planIdOf(first) });
+    await sleep(1_100); // HAProxy tells its start in whole seconds
+    await bed.startHaproxy();
+    const state = await waitFor(async () => {
+      const now = await bed.state();
+      return now.haproxy.workerPid !== 0 && now;
+    });
+    expect(state.roles).toEqual({
+      applied: planIdOf(second),
+      running: planIdOf(second),
+      workerOperations: 0,
+      lkg: planIdOf(second),
+    });
+    expect(await bed.hosts()).toEqual(['b.example web']);
+  });
+
+  test('a worker that started from files the agent did not write is unknown', async () => {
+    await sleep(1_100);
+    const path = join(bed.base, 'maps/hosts.map');
+    const { writeFileSync } = await import('node:fs');
+    writeFileSync(path, 'evil.example web\n');
+    expect((await bed.haproxy.reload()).success).toBe(true);
+    const state = await waitFor(async () => {
+      const now = await bed.state();
+      return now.roles.running === null && now;
+    });
+    expect(state.roles).toMatchObject({ applied: planIdOf(first), running: null });
+    expect(
+      await bed.conflict({
+        files: first,
+        mode: 'auto',
+        reload: false,
+        send: ['haproxy.cfg', 'maps/hosts.map'],
+      }),
+    ).toMatchObject({ conflict: 'unknown_baseline' });
+    expect((await bed.apply({ files: first })).outcome).toBe('reload');
+    expect(await bed.hosts()).toEqual(['a.example web']);
+  });
+
+  test('what is applied while HAProxy is down is loaded when it comes back', async () => {
+    await bed.haproxy.stop();
+    const second = structural('second');
+    const outcome = await bed.apply({
+      files: second,
+      mode: 'auto',
+      reload: true,
+      inPlaceOperations: [weight(2)],
+    });
+    expect(outcome).toMatchObject({ outcome: 'scheduled', operationsRun: 0 });
+    await bed.startHaproxy();
+    await bed.agent.kill('SIGTERM'); // it was told the path of the former master socket
+    await bed.startAgent();
+    const state = await waitFor(async () => {
+      const now = await bed.state();
+      return now.roles.running === planIdOf(second) && now;
+    });
+    expect(state.pendingReload).toBeNull();
+  });
+});
+
+const reloadCount = (bed: Bed): number =>
+  bed.agent.lines.filter((line) => line.includes('"msg":"reloaded"')).length;
