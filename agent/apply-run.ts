@@ -50,7 +50,9 @@ export class ApplyRun {
     await this.#fence();
     this.#wantsReload = this.#needsReload();
     this.#checkKnownBad();
-    const changes = tree.changesTo(manifest.files);
+    const changes = this.#restoring
+      ? [...holding.lkgDelta].map(([path, next]) => ({ path, next }))
+      : tree.changesTo(manifest.files);
     const instructions = this.#instructions();
     if (changes.length + instructions.length === 0) {
       await this.#idle();
@@ -62,6 +64,12 @@ export class ApplyRun {
     holding.pending = null; // the operations reached the plan, so nothing is left to reload for
     this.#confirm();
     return this.#outcome(kindOf(changes.length, instructions.length));
+  }
+
+  /** A revert without files: back to the pod's own last known good tree. */
+  get #restoring(): boolean {
+    const { mode, files } = this.#call.manifest;
+    return mode === 'revert' && files.length === 0;
   }
 
   rejected(error: Rejection): ApplyOutcome {
@@ -81,6 +89,7 @@ export class ApplyRun {
       await storage.saveState(holding, deletes.names(), { durable: true });
     }
     checkBaseline(manifest, holding);
+    if (this.#restoring && manifest.planId !== holding.lkg) throw new Conflict('baseline_mismatch');
     checkContent(manifest, tree);
     if (manifest.mode === 'revert') holding.pending = null;
   }
@@ -110,7 +119,7 @@ export class ApplyRun {
   }
 
   async #change(changes: readonly Change[], worker: WorkerInfo | null): Promise<void> {
-    const { holding, tree, workshop } = this.#pod;
+    const { holding, tree, workshop, metrics } = this.#pod;
     const { manifest } = this.#call;
     const generation = holding.generation + 1;
     const operations = worker !== null && this.#instructions().length > 0;
@@ -128,6 +137,12 @@ export class ApplyRun {
     holding.generation = generation;
     holding.applied = manifest.planId;
     if (changes.length > 0) holding.treeChangedMs = Date.now();
+    if (this.#restoring) {
+      if (!(await tree.matches(changes))) holding.applied = null;
+      holding.lkgDelta.clear();
+      metrics.count('haptic_agent_rollbacks_total', 'lkg');
+      return;
+    }
     for (const { path, previous } of transition.record.changes) {
       if (!holding.lkgDelta.has(path)) holding.lkgDelta.set(path, previous);
     }
@@ -139,6 +154,7 @@ export class ApplyRun {
     const early = bytes > EARLY_BYTES ? this.#operate(worker) : undefined;
     const began = performance.now();
     try {
+      if (this.#restoring) await transition.stageKept();
       await stageBody(this.#call, transition, this.#pod);
     } catch (error: unknown) {
       await early;

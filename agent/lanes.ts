@@ -29,20 +29,28 @@ export function lanesOf(
   const removed = new Set<string>();
   const addressed = new Set<string>();
   for (const operation of operations) {
-    const name = 'server' in operation ? `${operation.backend}/${operation.server}` : '';
-    const comesBack = operation.kind === 'server_add' && (removed.has(name) || isLeaving(name));
-    if (operation.kind === 'server_remove') removed.add(name);
-    if (comesBack) removed.delete(name);
-    const lane = comesBack
-      ? ({ kind: 'readd', operation, first: operation } as const)
-      : laneOf(operation);
+    if (!('server' in operation)) {
+      append(lanes, laneOf(operation));
+      continue;
+    }
+    const name = `${operation.backend}/${operation.server}`;
     // HAProxy changes addresses a moment later: a second change on the same line would be compared with the first.
     const again = operation.kind === 'server_address' && addressed.has(name);
     if (again) addressed.clear();
     if (operation.kind === 'server_address') addressed.add(name);
-    if (again || !joined(lanes.at(-1), lane)) lanes.push(lane);
+    const leaving = removed.has(name) || isLeaving(name);
+    if (operation.kind === 'server_remove') removed.add(name);
+    if (operation.kind === 'server_add' && leaving) {
+      removed.delete(name);
+      lanes.push({ kind: 'readd', operation, first: operation });
+    } else if (again) lanes.push(laneOf(operation));
+    else append(lanes, laneOf(operation));
   }
   return lanes;
+}
+
+function append(lanes: Lane[], lane: Lane): void {
+  if (!joined(lanes.at(-1), lane)) lanes.push(lane);
 }
 
 function laneOf(operation: Operation): Lane {

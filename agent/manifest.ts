@@ -39,6 +39,9 @@ export function parseManifest(bytes: Uint8Array): CheckedManifest {
   }
   const files = shape.list(json['files'], 'files', LIMITS.files).map(readFile);
   checkPaths(files);
+  const mode = shape.oneOf(json['mode'], 'mode', MODES);
+  // A slip must not empty a pod: only a revert may come without files, and means the pod's own last known good ones.
+  if (files.length === 0 && mode !== 'revert') throw new BadRequest('there are no files');
   const planLength = shape.count(json['planLength'], 'planLength');
   if (planLength > LIMITS.planBytes) throw new BadRequest('the plan is too large', 413);
   return {
@@ -47,7 +50,7 @@ export function parseManifest(bytes: Uint8Array): CheckedManifest {
     epoch: shape.count(json['epoch'], 'epoch'),
     sequence: shape.count(json['sequence'], 'sequence'),
     expected: readExpected(json['expected']),
-    mode: shape.oneOf(json['mode'], 'mode', MODES),
+    mode,
     reload: shape.flag(json['reload'], 'reload'),
     reasons: shape
       .list(json['reasons'], 'reasons', 32)

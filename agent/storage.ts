@@ -28,6 +28,8 @@ interface TreeRecord {
   readonly applied: Digest | null;
   readonly lkg: Digest | null;
   readonly treeChangedMs: number;
+  /** Also here, so that no stale leader gets in when the other file is lost. */
+  readonly highestEpoch: number;
   readonly files: readonly (readonly [string, Held])[];
   readonly lkgDelta: readonly (readonly [string, Kept | null])[];
 }
@@ -68,6 +70,7 @@ export class Storage {
     holding.applied = files.applied;
     holding.lkg = files.lkg;
     holding.treeChangedMs = files.treeChangedMs;
+    holding.highestEpoch = Math.max(holding.highestEpoch, files.highestEpoch);
     for (const [path, held] of files.files) tree.held.set(path, held);
     for (const [path, kept] of files.lkgDelta) holding.lkgDelta.set(path, kept);
     this.#treeGeneration = files.generation;
@@ -110,6 +113,7 @@ const treeRecord = (holding: Holding, tree: Tree): TreeRecord => ({
   applied: holding.applied,
   lkg: holding.lkg,
   treeChangedMs: holding.treeChangedMs,
+  highestEpoch: holding.highestEpoch,
   files: [...tree.held],
   lkgDelta: [...holding.lkgDelta],
 });

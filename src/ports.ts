@@ -195,10 +195,6 @@ export class AgentError extends Error {
   }
 }
 
-/** Used by the sinks: the failure of a render as one line for people. */
-export const describeFailure = (failure: RenderFailure): string =>
-  `${failure.phase}: ${failure.problems.map((problem) => problem.message).join('; ')}`;
-
 /** The notification of one type, for `filter`. */
 export type NotificationOf<T extends Notification['type']> = Extract<Notification, { type: T }>;
 

@@ -11,6 +11,7 @@ import { defineConfig } from 'vitest/config';
  */
 export default defineConfig({
   root: fileURLToPath(new URL('..', import.meta.url)),
+  cacheDir: '.cache/vite', // nothing but npm writes into node_modules
   test: {
     watch: false,
     allowOnly: false,

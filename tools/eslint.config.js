@@ -90,6 +90,8 @@ export default defineConfig(
       'no-console': 'error',
       'no-control-regex': 'off', // control characters are what the emitters are there to refuse
       'no-restricted-imports': ['error', trappedOperators],
+      // There are no enums here (erasableSyntaxOnly), and looking for them takes a tenth of the time.
+      '@typescript-eslint/no-unsafe-enum-assignment': 'off',
       '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_' }],
       '@typescript-eslint/restrict-template-expressions': [
@@ -147,7 +149,7 @@ export default defineConfig(
       'rxjs-x/no-nested-subscribe': 'off', // an operator made of `new Observable` subscribes inside
     },
   },
-  { files: ENTRIES, rules: { 'no-restricted-syntax': ['error'] } },
+  { files: ENTRIES, rules: { 'no-restricted-syntax': 'off' } },
   { files: ['src/cli/**/*.ts', 'tools/**/*.ts'], rules: { 'no-console': 'off' } },
   {
     files: TESTS,

@@ -68,7 +68,7 @@ export class Slot<Result> {
 
   keep(key: string, made: { argument: unknown; result: Result; reads: Reads }): Cell<Result> {
     this.drop(key);
-    const handle: CellHandle = { slot: this as Slot<unknown>, key };
+    const handle: CellHandle = { slot: this, key };
     const reads = [...made.reads.seen.keys()];
     for (const [read, seen] of made.reads.seen) this.#index.watch(read, seen, handle);
     const cell = { argument: made.argument, result: made.result, reads, handle };

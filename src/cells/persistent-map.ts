@@ -72,11 +72,9 @@ export class PersistentMap<V> {
       if (shard.get(key) === value && (value !== undefined || !shard.has(key))) continue;
       const copy = touched.get(index) ?? new Map(shard);
       touched.set(index, copy);
-      const grows = Number(value !== undefined) - Number(copy.has(key));
+      const grows = assign(copy, key, value);
       if (grows !== 0) keySetChanges.push(key);
       size += grows;
-      if (value === undefined) copy.delete(key);
-      else copy.set(key, value);
     }
     if (touched.size === 0) return this;
     const shards = this.#shards.slice();
@@ -122,6 +120,14 @@ export class PersistentMap<V> {
     return keys;
   }
 }
+
+/** Sets or removes one key; how much the size changes. */
+const assign = <V>(shard: Map<string, V>, key: string, value: V | undefined): number => {
+  const grows = Number(value !== undefined) - Number(shard.has(key));
+  if (value === undefined) shard.delete(key);
+  else shard.set(key, value);
+  return grows;
+};
 
 const lowerBound = (keys: readonly string[], key: string): number => {
   let [low, high] = [0, keys.length];

@@ -2,6 +2,9 @@ import { pino, type DestinationStream, type Logger } from 'pino';
 import { PinoPretty } from 'pino-pretty';
 import type { LogLine } from '../sinks/log.ts';
 
+/** Levels of `--log-level`, the most talkative first. */
+export const LEVELS: readonly string[] = ['debug', 'info', 'warn', 'error'];
+
 /**
  * Members that are cut out of every line, wherever they stand: lines carry no content in the first place, this is for the
  * day somebody logs an object.

@@ -18,12 +18,14 @@ import {
 import { controller } from '../controller.ts';
 import { createChecker } from '../gate/checker.ts';
 import { httpServer } from '../http/server.ts';
-import { initialStatus, statusStep, type Status } from '../http/status.ts';
+import { initialStatus, isConfirming, statusStep, type Status } from '../http/status.ts';
 import type { Notification, Observer, ResourceSource } from '../ports.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { createAgentClient } from '../sinks/agent-client.ts';
 import { logLines, type LogLine } from '../sinks/log.ts';
 import { createMetrics } from '../sinks/metrics.ts';
+import { processMetrics } from '../sinks/process-metrics.ts';
+import { countingWatchEvents } from '../sinks/watch-metrics.ts';
 import { standaloneLeader, standalonePod, standalonePods } from '../streams/standalone.ts';
 import { compiledConfigs } from './compile.ts';
 import { demoBackends, demoPorts } from './demo.ts';
@@ -86,7 +88,7 @@ export const standalone = (settings: StandaloneSettings): Observable<never> =>
       }),
     );
     const pipeline$ = controller({
-      resources: settings.source,
+      resources: watched.source,
       config$: compiledConfigs(settings.source, {
         overrides: {
           baseDir: state.base,
@@ -114,15 +116,16 @@ export const standalone = (settings: StandaloneSettings): Observable<never> =>
     return merge(beside$.pipe(takeUntil(ended$)), pipeline$).pipe(
       ignoreElements(),
       finalize(() => {
+        watched.close();
         void checker.close();
         void client.close();
       }),
     );
   });
 
-/** Folds notifications into status, metrics and log. */
-const watchStatus = ({ logger, haproxy }: StandaloneSettings, isolation: () => unknown) => {
-  let status: Status = initialStatus(new Date().toISOString(), {});
+/** Folds notifications into status, metrics and log; `source` is the settings' own, counted. */
+const watchStatus = ({ logger, haproxy, source }: StandaloneSettings, isolation: () => unknown) => {
+  let status: Status = initialStatus(new Date().toISOString(), 1);
   const registry = new Registry();
   const read = (): Status => ({
     ...status,
@@ -138,7 +141,13 @@ const watchStatus = ({ logger, haproxy }: StandaloneSettings, isolation: () => u
       }),
       ignoreElements(),
     );
-  return { status: read, observe, metrics: () => registry.metrics() };
+  return {
+    status: read,
+    observe,
+    source: countingWatchEvents(source, registry),
+    metrics: () => registry.metrics(),
+    close: processMetrics(registry),
+  };
 };
 
 /** Says once that requests are served, when the first apply is confirmed. */
@@ -146,7 +155,7 @@ const announce =
   ({ ready }: StandaloneSettings): Observer =>
   ({ notifications$, render$ }) =>
     notifications$.pipe(
-      filter((event) => event.type === 'ReloadDone' || event.type === 'Applied'),
+      filter(isConfirming),
       withLatestFrom(render$),
       take(1),
       tap(([, { snapshot }]) => {

@@ -2,13 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { stat, writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { ReplaySubject } from 'rxjs';
-import type { Snapshot } from '../snapshot/snapshot.ts';
 import { directorySource } from '../streams/directory.ts';
-import { CommandError, EXIT, type Call, type Command } from './command.ts';
+import { CommandError, EXIT, UsageError, type Call, type Command } from './command.ts';
 import { curlLines } from './curl.ts';
 import { defaultCertificate } from './default-certificate.ts';
 import { findHaproxy } from './haproxy-binary.ts';
-import { createLogger } from './logger.ts';
+import { createLogger, LEVELS, writeLine } from './logger.ts';
 import { endOrphans } from './orphans.ts';
 import { claimPort, portOf } from './ports.ts';
 import { standalone, type StandaloneSettings } from './standalone.ts';
@@ -81,12 +80,8 @@ const prepare = async (
 ): Promise<StandaloneSettings> => {
   const { terminal } = call;
   const haproxy = await findHaproxy(textOf(call, 'haproxy'), terminal.environment);
-  const port = (flag: string, host: string): Promise<number> =>
-    claimPort(portOf(call.values[flag], flag), flag, host);
-  const httpPort = await port('http-port', '0.0.0.0');
-  const httpsPort = await port('https-port', '0.0.0.0');
-  const statsPort = await port('stats-port', '0.0.0.0');
-  const metricsPort = await port('metrics-port', '127.0.0.1');
+  const logLevel = levelOf(call);
+  const ports = await claimPorts(call);
   const token = randomBytes(32).toString('hex');
   await writeFile(state.tokenFile, `${token}\n`, { mode: 0o600 });
   const shutdown$ = new ReplaySubject<unknown>(1);
@@ -95,27 +90,63 @@ const prepare = async (
   };
   if (terminal.signal.aborted) end();
   else terminal.signal.addEventListener('abort', end, { once: true });
-  const readable = call.values['output'] !== 'json' && terminal.isTerminal;
+  const json = call.values['output'] === 'json';
+  const logger = createLogger(logLevel, !json && terminal.isTerminal);
   const settings: StandaloneSettings = {
     source: directorySource(manifests),
     state,
     haproxy,
-    httpPort,
-    httpsPort,
-    statsPort,
-    metricsPort,
+    ...ports,
     agentPort: await claimPort(0, 'agent-port', '127.0.0.1'),
     token,
     defaultCertificate: await defaultCertificate(state.certificateFile),
     demo: call.values['demo'] === true,
-    logger: createLogger(textOf(call, 'log-level') ?? 'info', readable),
+    logger,
     ready: (snapshot) => {
-      terminal.out(welcome(settings, snapshot));
+      const lines = curlLines(snapshot, settings);
+      if (json) writeLine(logger, { level: 'info', message: 'serving', fields: { try: lines } });
+      else terminal.out(welcome(lines));
     },
     shutdown$,
   };
-  terminal.out(introduction(settings, manifests));
+  if (json)
+    writeLine(logger, {
+      level: 'info',
+      message: 'starting',
+      fields: { manifests, haproxy, state: state.root, ...ports },
+    });
+  else terminal.out(introduction(settings, manifests));
   return settings;
+};
+
+/** The ports to listen on, all free and all different. */
+const claimPorts = async (
+  call: Call,
+): Promise<Pick<StandaloneSettings, 'httpPort' | 'httpsPort' | 'statsPort' | 'metricsPort'>> => {
+  const taken = new Map<number, string>();
+  const claim = async (flag: string, host: string): Promise<number> => {
+    const port = await claimPort(portOf(call.values[flag], flag), flag, host);
+    const other = taken.get(port);
+    if (other !== undefined) {
+      throw new CommandError(
+        `--${other} and --${flag} are both ${String(port)}; each needs a port of its own`,
+      );
+    }
+    taken.set(port, flag);
+    return port;
+  };
+  return {
+    httpPort: await claim('http-port', '0.0.0.0'),
+    httpsPort: await claim('https-port', '0.0.0.0'),
+    statsPort: await claim('stats-port', '0.0.0.0'),
+    metricsPort: await claim('metrics-port', '127.0.0.1'),
+  };
+};
+
+const levelOf = (call: Call): string => {
+  const level = textOf(call, 'log-level') ?? 'info';
+  if (LEVELS.includes(level)) return level;
+  throw new UsageError(`--log-level takes ${LEVELS.join(', ')}`);
 };
 
 const serve = (settings: StandaloneSettings): Promise<number> =>
@@ -156,11 +187,11 @@ const introduction = (settings: StandaloneSettings, manifests: string): string =
     '',
   ].join('\n');
 
-const welcome = (settings: StandaloneSettings, snapshot: Snapshot): string =>
+const welcome = (lines: readonly string[]): string =>
   [
     '',
-    'Serving. Try:',
-    ...curlLines(snapshot, settings).map((line) => `  ${line}`),
+    lines.length === 0 ? 'Serving; no Ingress names a host yet.' : 'Serving. Try:',
+    ...lines.map((line) => `  ${line}`),
     `Edit a file below the directory and see what happens; Ctrl-C ends.`,
     '',
     '',

@@ -177,8 +177,8 @@ class Workspace {
     const { timeoutMs = 60_000, memoryMb = 2048, isolate = 'auto' } = this.#options;
     const cpuSeconds = Math.ceil(timeoutMs / 1000);
     const { tree, root } = mirror;
-    const sandbox = findSandbox({ binary, tree, root, memoryMb, cpuSeconds, isolate });
-    if (sandbox.owner !== undefined) mirror.own(sandbox.owner);
+    const own = (user: number): void => mirror.own(user);
+    const sandbox = findSandbox({ binary, tree, root, memoryMb, cpuSeconds, isolate, own });
     return { mirror, sandbox, binary };
   }
 

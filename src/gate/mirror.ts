@@ -11,7 +11,7 @@ export interface Mirror {
   readonly tree: string;
   /** Empty directory beside it. */
   readonly root: string;
-  /** User and group that shall own everything. Set before the first update. */
+  /** User and group that shall own everything. Set before the first update; without the right to do so it changes nothing. */
   own(user: number): void;
   /**
    * Brings the tree to the files of a render; only files that differ are written. Updates follow one another.
@@ -55,8 +55,12 @@ class FileMirror implements Mirror {
   }
 
   own(user: number): void {
-    this.#owner = user;
-    for (const folder of [this.#base, this.tree, this.root]) chownSync(folder, user, user);
+    try {
+      for (const folder of [this.#base, this.tree, this.root]) chownSync(folder, user, user);
+      this.#owner = user;
+    } catch {
+      // a root user without that capability; whoever runs the check finds out whether it can
+    }
   }
 
   update(render: Render, signal: AbortSignal): Promise<ConfigNeeds> {

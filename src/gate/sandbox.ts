@@ -56,6 +56,8 @@ export interface SandboxOptions extends Place, Limits {
   readonly binary: string;
   /** `off`: limits only. */
   readonly isolate: 'auto' | 'off';
+  /** Gives the tree to a user, as far as this process may. */
+  readonly own: (user: number) => void;
 }
 
 /** The whole environment of a check: no secret of this process is among it. */
@@ -125,12 +127,24 @@ export const findSandbox = (options: SandboxOptions): Sandbox => {
   const candidates = options.isolate === 'off' ? [] : layers(options, { asRoot, memory });
   const missing: string[] = [];
   for (const sandbox of candidates) {
-    const failure = run(sandbox.wrap({ ...options, command: [options.binary, '-v'] }));
+    if (sandbox.owner !== undefined) options.own(sandbox.owner);
+    const failure = run(sandbox.wrap({ ...options, command: trial(options) }));
     if (failure === undefined) return explained(sandbox, missing);
     missing.push(failure);
   }
+  if (asRoot) options.own(0);
   return explained(unconfined(options, { asRoot, memory }), missing);
 };
+
+/** Sees the tree and starts HAProxy: as whom a check runs must be allowed both. */
+const trial = ({ tree, binary }: SandboxOptions): readonly [string, ...string[]] => [
+  '/bin/sh',
+  '-c',
+  'cd "$1" && exec "$2" -v',
+  'trial',
+  tree,
+  binary,
+];
 
 interface Machine {
   readonly asRoot: boolean;

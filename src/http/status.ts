@@ -23,13 +23,18 @@ export interface Status {
   readonly agents: Readonly<Record<string, AgentStatus>>;
   /** What else is to be shown, for example the checker's isolation. */
   readonly facts: Readonly<Record<string, unknown>>;
+  /** HAProxy pods that there are from the start: 1 in standalone, 0 where they come and go. */
+  readonly minPods: number;
 }
 
 export interface GateStatus {
   readonly phase: GatePhase;
   readonly accepted: Digest | undefined;
   readonly lastVerdict: string | undefined;
+  /** HAProxy's own words, or why there was no verdict. */
   readonly lastMessage: string | undefined;
+  /** Where a refusal comes from: templates and objects. */
+  readonly lastProblems: readonly Problem[];
 }
 
 export interface AgentStatus {
@@ -43,10 +48,7 @@ export interface AgentStatus {
   readonly confirmed: boolean;
 }
 
-export const initialStatus = (
-  startedAt: string,
-  facts: Readonly<Record<string, unknown>>,
-): Status => ({
+export const initialStatus = (startedAt: string, minPods = 0): Status => ({
   startedAt,
   shuttingDown: false,
   leading: false,
@@ -57,9 +59,16 @@ export const initialStatus = (
   snapshot: undefined,
   render: undefined,
   lastRenderFailure: [],
-  gate: { phase: 'open', accepted: undefined, lastVerdict: undefined, lastMessage: undefined },
+  gate: {
+    phase: 'open',
+    accepted: undefined,
+    lastVerdict: undefined,
+    lastMessage: undefined,
+    lastProblems: [],
+  },
   agents: {},
-  facts,
+  facts: {},
+  minPods,
 });
 
 /** The status after one more notification. Pure. */
@@ -93,6 +102,7 @@ const changes: Changes = {
       ...gate,
       lastVerdict: checked.verdict.result,
       lastMessage: verdictMessage(checked.verdict),
+      lastProblems: checked.verdict.result === 'refused' ? checked.verdict.problems : [],
     },
   }),
   Leadership: (_, { leadership }) => ({
@@ -119,6 +129,11 @@ const changes: Changes = {
 
 const isConfirmed = (outcome: string): boolean => outcome !== 'scheduled' && outcome !== 'rejected';
 
+/** Whether an event says that a pod's HAProxy runs what it was sent. */
+export const isConfirming = (event: Notification): boolean =>
+  (event.type === 'Applied' && isConfirmed(event.outcome.outcome)) ||
+  (event.type === 'ReloadDone' && event.ok);
+
 const verdictMessage = (verdict: Of<'Checked'>['checked']['verdict']): string | undefined => {
   if (verdict.result === 'refused') return verdict.message;
   return verdict.result === 'inconclusive' ? verdict.cause : undefined;
@@ -143,7 +158,7 @@ const withAgent = (
 
 /**
  * Whether this replica may take traffic for its role (R11): synced and rendered; a leader besides with one confirmed
- * apply, or with no HAProxy pod to apply to. `reasons` says what is missing.
+ * apply, or with no HAProxy pod to apply to; in standalone always with its one pod's. `reasons` says what is missing.
  */
 export const readiness = (
   status: Status,
@@ -154,7 +169,8 @@ export const readiness = (
   if (status.snapshot === undefined) reasons.push('watched resources have not synced yet');
   else if (status.render === undefined) reasons.push('nothing rendered yet');
   const agents = Object.values(status.agents);
-  if (status.leading && agents.length > 0 && !agents.some(({ confirmed }) => confirmed)) {
+  const needsPod = status.minPods > 0 || (status.leading && agents.length > 0);
+  if (needsPod && !agents.some(({ confirmed }) => confirmed)) {
     reasons.push('no apply confirmed by any HAProxy pod yet');
   }
   return { ready: reasons.length === 0, reasons };

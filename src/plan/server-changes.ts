@@ -116,6 +116,7 @@ function obstacleToAdd(server: Server, before: Backend, membership?: string): Ob
 
 function obstacleToUpdate(old: Server, server: Server, before: Backend): Obstacle | undefined {
   if (!equalWords(old.keywords, server.keywords)) return ['server-keywords', 'has other keywords'];
+  if (old.address !== server.address && !isAddressLiteral(server.address)) return noLiteral(server);
   if (server.weight === old.weight || server.weight === 0 || takesAnyWeight(before))
     return undefined;
   return [

@@ -163,6 +163,7 @@ export interface Manifest {
   readonly reloadNotBeforeMs: number;
   /** Least distance of two reloads of this pod in milliseconds. */
   readonly reloadIntervalMs: number;
+  /** All files the pod shall hold. Empty only with mode `revert` and `planId` = lkg: the pod's own last known good tree. */
   readonly files: readonly ManifestFile[];
   /** Reach the plan completely, when `reload` is false. */
   readonly operations: readonly Operation[];

@@ -20,9 +20,10 @@ export const claimUpdates = <Value>(
   claims: (effects: Effects) => readonly (readonly [string, Value])[],
 ): readonly ClaimUpdate<Value>[] => {
   const changed: ClaimUpdate<Value>[] = [];
+  const claimed = (result: CellResult | undefined): readonly (readonly [string, Value])[] =>
+    result === undefined ? [] : claims(result.effects);
   for (const { owner, before, after } of updates) {
-    const old = before === undefined ? [] : claims(before.effects);
-    const now = after === undefined ? [] : claims(after.effects);
+    const [old, now] = [claimed(before), claimed(after)];
     if (old.length === 0 && now.length === 0) continue;
     if (!sameClaims(old, now) || !sameObject(before?.object, after?.object)) {
       changed.push({ owner, object: after?.object, before: old, after: now });
@@ -53,10 +54,12 @@ export const mentioned = (
   names: (effects: Effects) => Iterable<string>,
 ): ReadonlySet<string> => {
   const found = new Set<string>();
+  const add = (result: CellResult | undefined): void => {
+    if (result !== undefined) for (const name of names(result.effects)) found.add(name);
+  };
   for (const { before, after } of updates) {
-    for (const result of [before, after]) {
-      if (result !== undefined) for (const name of names(result.effects)) found.add(name);
-    }
+    add(before);
+    add(after);
   }
   return found;
 };

@@ -1,5 +1,5 @@
 /** What is wrong with a node wherever it stands: unknown filters and tests, constructs that are not part of the language. */
-import { placeOf } from './compile-expression.ts';
+import { placeOf } from './compile-context.ts';
 import { TemplateFailure, nearest } from './failure.ts';
 import { FILTERS } from './filters.ts';
 import {

@@ -2,11 +2,11 @@
  * What is wrong with a node because of where it stands: names that nobody binds there, cells inside what captures them,
  * assignments out of a cell. Includes are followed, each snippet in the places it is included from.
  */
-import { placeOf } from './compile-expression.ts';
+import { boundIn, namesOf } from './bindings.ts';
+import { placeOf } from './compile-context.ts';
 import { TemplateFailure, nearest } from './failure.ts';
 import {
   childrenOf,
-  walk,
   type Binary,
   type Cells,
   type Filter,
@@ -78,33 +78,6 @@ export const checkScopes = (
   });
   return findings;
 };
-
-/** Names that a piece of a template binds in its own scope. */
-const boundIn = (node: Node): string[] => {
-  switch (node.typename) {
-    case 'Set':
-      return [...namesOf(node.targets), ...childrenOf(node).flatMap(boundIn)];
-    case 'Macro':
-      return [node.name.value];
-    case 'Import':
-      return namesOf([node.target]);
-    case 'FromImport':
-      return namesOf(
-        (node.names.children as readonly Node[]).map((name) =>
-          name.typename === 'Pair' ? name.value : name,
-        ),
-      );
-    case 'For':
-    case 'Cells':
-    case 'Caller':
-      return [];
-    default:
-      return childrenOf(node).flatMap(boundIn);
-  }
-};
-
-const namesOf = (nodes: readonly Node[]): string[] =>
-  nodes.flatMap((node) => (node.typename === 'Symbol' ? [node.value] : []));
 
 class Follower {
   readonly #facts: TemplateFacts;
@@ -307,12 +280,3 @@ class Follower {
 }
 
 type Visitor = (node: never, place: Place) => void;
-
-/** All text that stands literally in a template. */
-export const literalText = (root: Node): string => {
-  const parts: string[] = [];
-  for (const node of walk(root)) {
-    if (node.typename === 'TemplateData') parts.push(String(node.value));
-  }
-  return parts.join(' ');
-};

@@ -1,5 +1,5 @@
 /** Puts a render together: the records of the last one, and what changed since. */
-import type { Chunk } from '../cells/chunk.ts';
+import { chunkTexts, type Chunk } from '../cells/chunk.ts';
 import type { PersistentMap } from '../cells/persistent-map.ts';
 import { buildPlan, profileRecord } from '../plan/build.ts';
 import type { MerkleMap } from '../plan/merkle-map.ts';
@@ -170,20 +170,11 @@ const commitFiles = (
   { before, placed, slots, lists, touched }: FileInput,
   context: FileContext,
 ): { records: MerkleMap<PlanFile>; files: Map<string, RenderedFile> } => {
-  const declared = new Map(touched);
-  for (const path of before.lists.keys()) if (!lists.has(path)) declared.set(path, undefined);
-  for (const [path, { chunks }] of lists) {
-    if (before.lists.get(path)?.chunks === chunks) continue;
-    declared.set(path, { path, kind: 'crt-list', content: chunks.chunk, reloadOnChange: true });
-  }
-  for (const { root, items } of placed) {
-    if (root.kind === 'map') refusePrinted(root.source, contentOf(items, { slots }));
-    const content = contentOf(items, { slots });
-    if (root.kind === 'file' || root.kind === 'certificate') {
-      const file = templateFile(root, content, context.config);
-      if (before.files.get(file.path)?.text !== content) declared.set(file.path, file);
-    }
-  }
+  const declared = new Map([
+    ...touched,
+    ...changedLists(before.lists, lists),
+    ...changedTemplates({ before, placed, slots }, context),
+  ]);
   const files = new Map(before.files);
   const records = new Map<string, PlanFile | undefined>();
   for (const [path, file] of declared) {
@@ -194,6 +185,34 @@ const commitFiles = (
   }
   return { records: before.planFiles.with(records), files };
 };
+
+function* changedLists(
+  before: Committed['lists'],
+  now: Committed['lists'],
+): Generator<[string, DeclaredFile | undefined]> {
+  for (const path of before.keys()) if (!now.has(path)) yield [path, undefined];
+  for (const [path, { chunks }] of now) {
+    if (before.get(path)?.chunks === chunks) continue;
+    yield [path, { path, kind: 'crt-list', content: chunks.chunk, reloadOnChange: true }];
+  }
+}
+
+/** Files and certificates that are whole templates; also refuses maps that print. */
+function* changedTemplates(
+  { before, placed, slots }: Pick<FileInput, 'before' | 'placed' | 'slots'>,
+  { config }: FileContext,
+): Generator<[string, DeclaredFile]> {
+  for (const { root, items } of placed) {
+    if (root.kind === 'config') continue;
+    const content = contentOf(items, { slots });
+    if (root.kind === 'map') {
+      refusePrinted(root.source, content);
+      continue;
+    }
+    const file = templateFile(root, content, config);
+    if (before.files.get(file.path)?.text !== content) yield [file.path, file];
+  }
+}
 
 const templateFile = (
   { kind, name }: PlacedRoot['root'],
@@ -214,11 +233,7 @@ const templateFile = (
 };
 
 const refusePrinted = (source: string, content: Chunk): void => {
-  if (content.size === 0 || (content.text !== undefined && isBlank(content.text))) return;
-  const isEmpty = content.children.every(
-    (child) => child.text !== undefined && isBlank(child.text),
-  );
-  if (content.text === undefined && isEmpty) return;
+  if ([...chunkTexts(content)].every(isBlank)) return;
   throw new TemplateFailure('the template of a map prints text', {
     place: { source, line: 1, column: 1 },
     nextStep: 'Declare entries with map_entry(key, value); the file is made of them.',

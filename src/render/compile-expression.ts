@@ -1,13 +1,20 @@
 /** Expressions of a template as closures. Look-ups are strict unless the operand may be undefined. */
-import { TemplateFailure, asFailure, nearest, type Place } from './failure.ts';
+import {
+  located,
+  nameOfKey,
+  placeOf,
+  type Compile,
+  type Expression,
+  type ExpressionContext,
+} from './compile-context.ts';
+import { OPERATORS } from './compile-operators.ts';
+import { TemplateFailure, nearest, type Place } from './failure.ts';
 import { FILTERS } from './filters.ts';
-import { compare, concatenate, contains, equals, plus, toNumber } from './operators.ts';
 import type { Run } from './run.ts';
 import {
   describe,
   type Binary,
   type Capture,
-  type Compare,
   type Dict,
   type Filter,
   type FunCall,
@@ -16,7 +23,6 @@ import {
   type Name,
   type Node,
   type NodeList,
-  type Unary,
 } from './syntax.ts';
 import { TESTS } from './tests.ts';
 import { EMPTY_TEXT, Text, plain } from './text.ts';
@@ -31,29 +37,9 @@ import {
 } from './values.ts';
 import { Writer } from './writer.ts';
 
-export type Expression = (run: Run) => unknown;
-export type Statement = (run: Run) => void;
-
-/** What compiling an expression needs to know. */
-export interface ExpressionContext {
-  /** Name of the template in messages. */
-  readonly source: string;
-  /** Compiles the body of a block. */
-  readonly body: (node: Node) => Statement;
-  /** Compiles a macro, or the block of a `call`, to what makes the function. */
-  readonly macro: (node: Macro) => (run: Run) => TemplateFunction;
-}
-
 /** Filters whose operands may be undefined. */
 const LENIENT_FILTERS = new Set(['default', 'coalesce']);
 const LENIENT_TESTS = new Set(['defined', 'undefined']);
-
-export const placeOf = (node: Node, source: string): Place => {
-  const at = node.typename === 'FunCall' ? node.name : node;
-  return { source, line: at.lineno + 1, column: at.colno + 1 };
-};
-
-type Compile<N> = (node: N, context: ExpressionContext, lenient: boolean) => Expression;
 
 /** With `lenient`, undefined names and members give undefined; else they fail with their place. */
 export const compileExpression = (
@@ -140,9 +126,6 @@ const compileArguments = (
   });
 };
 
-const nameOfKey = (key: Node): string =>
-  key.typename === 'Symbol' || key.typename === 'Literal' ? String(key.value) : '';
-
 const compileCall: Compile<FunCall> = (node, context, lenient) => {
   const callee = compileExpression(node.name, context);
   const args = compileArguments(node.args.children, context);
@@ -170,14 +153,6 @@ const compileCall: Compile<FunCall> = (node, context, lenient) => {
       nextStep: 'Give it a default, or ask "is defined" before.',
     });
   };
-};
-
-const located = <T>(place: Place, field: string, inside: () => T): T => {
-  try {
-    return inside();
-  } catch (error: unknown) {
-    throw error instanceof TemplateFailure ? error.at(place, field) : asFailure(error, place);
-  }
 };
 
 const compileFilter: Compile<Filter> = (node, context) => {
@@ -219,53 +194,6 @@ const compileIs: Compile<Binary> = (node, context) => {
   return (run) => test(left(run), args(run).positional.map(plain));
 };
 
-type Operator = (left: unknown, right: unknown, run: Run) => unknown;
-
-const operator =
-  (operate: Operator): Compile<Binary> =>
-  (node, context) => {
-    const left = compileExpression(node.left, context);
-    const right = compileExpression(node.right, context);
-    const place = placeOf(node, context.source);
-    return (run) => {
-      const [one, two] = [left(run), right(run)];
-      return located(place, describe(node), () => operate(one, two, run));
-    };
-  };
-
-const arithmetic = (calculate: (left: number, right: number) => number): Compile<Binary> =>
-  operator((left, right) => calculate(toNumber(left), toNumber(right)));
-
-const sign =
-  (factor: 1 | -1): Compile<Unary> =>
-  (node, context) => {
-    const target = compileExpression(node.target, context);
-    const place = placeOf(node, context.source);
-    return (run) => located(place, describe(node.target), () => factor * toNumber(target(run)));
-  };
-
-const compileCompare: Compile<Compare> = (node, context) => {
-  const operands = [node.expr, ...node.ops.map((op) => op.expr)].map((operand) =>
-    compileExpression(operand, context),
-  );
-  const place = placeOf(node, context.source);
-  return (run) => {
-    const values = operands.map((operand) => operand(run));
-    return node.ops.every(({ type }, index) =>
-      located(place, describe(node.expr), () => holds(type, values[index], values[index + 1])),
-    );
-  };
-};
-
-const holds = (type: string, left: unknown, right: unknown): boolean => {
-  if (type === '==' || type === '===') return equals(left, right);
-  if (type === '!=' || type === '!==') return !equals(left, right);
-  const order = compare(left, right);
-  if (type === '<') return order < 0;
-  if (type === '>') return order > 0;
-  return type === '<=' ? order <= 0 : order >= 0;
-};
-
 const compileDict: Compile<Dict> = (node, context) => {
   const pairs = node.children.map(
     ({ key, value }) => [nameOfKey(key), compileExpression(value, context)] as const,
@@ -293,8 +221,8 @@ const EXPRESSIONS = {
   Filter: compileFilter,
   Is: compileIs,
   Dict: compileDict,
-  Compare: compileCompare,
   Capture: compileCapture,
+  ...OPERATORS,
   Caller: ((node, context) => context.macro(node)) satisfies Compile<Macro>,
   Literal: (({ value }) => {
     const constant: unknown = typeof value === 'string' ? new Text(value) : value;
@@ -312,35 +240,4 @@ const EXPRESSIONS = {
     const no = node.else_ === null ? undefined : compileExpression(node.else_, context, lenient);
     return (run) => (isTrue(condition(run)) ? yes(run) : no === undefined ? EMPTY_TEXT : no(run));
   }) satisfies Compile<{ cond: Node; body: Node; else_: Node | null }>,
-  And: ((node, context) => {
-    const left = compileExpression(node.left, context);
-    const right = compileExpression(node.right, context);
-    return (run) => {
-      const value = left(run);
-      return isTrue(value) ? right(run) : value;
-    };
-  }) satisfies Compile<Binary>,
-  Or: ((node, context) => {
-    const left = compileExpression(node.left, context);
-    const right = compileExpression(node.right, context);
-    return (run) => {
-      const value = left(run);
-      return isTrue(value) ? value : right(run);
-    };
-  }) satisfies Compile<Binary>,
-  Not: ((node, context) => {
-    const target = compileExpression(node.target, context);
-    return (run) => !isTrue(target(run));
-  }) satisfies Compile<Unary>,
-  In: operator(contains),
-  Add: operator(plus),
-  Concat: operator(concatenate),
-  Sub: arithmetic((left, right) => left - right),
-  Mul: arithmetic((left, right) => left * right),
-  Div: arithmetic((left, right) => left / right),
-  FloorDiv: arithmetic((left, right) => Math.floor(left / right)),
-  Mod: arithmetic((left, right) => left % right),
-  Pow: arithmetic((left, right) => left ** right),
-  Neg: sign(-1),
-  Pos: sign(1),
 };

@@ -1,11 +1,7 @@
 /** Tags of a template as closures that print to a writer. */
 import { PersistentMap } from '../cells/persistent-map.ts';
-import {
-  compileExpression,
-  placeOf,
-  type ExpressionContext,
-  type Statement,
-} from './compile-expression.ts';
+import { placeOf, type ExpressionContext, type Statement } from './compile-context.ts';
+import { compileExpression } from './compile-expression.ts';
 import { TemplateFailure, type Place } from './failure.ts';
 import { compileFor } from './loops.ts';
 import { compileMacro } from './macros.ts';
@@ -45,6 +41,7 @@ export const compileTemplate = (root: Node, source: string, find: FindSnippets):
   const context: StatementContext = {
     source,
     find,
+    expression: (node, lenient = false) => compileExpression(node, context, lenient),
     body: (node) => compileStatement(node, context),
     macro: (node) => compileMacro(node, context),
   };
@@ -76,7 +73,7 @@ const compileOutput: Compile<NodeList> = (node, context) => {
       const data = String(child.value);
       return ({ out }) => out.write(data, place, true);
     }
-    const value = compileExpression(child, context);
+    const value = context.expression(child);
     return (run) => print(run, value(run), place);
   });
   return (run) => {
@@ -104,7 +101,7 @@ const unprintable = (value: unknown, place: Place): TemplateFailure =>
       });
 
 const compileIf: Compile<Conditional> = (node, context) => {
-  const condition = compileExpression(node.cond, context);
+  const condition = context.expression(node.cond);
   const yes = compileStatement(node.body, context);
   const no = node.else_ === null ? undefined : compileStatement(node.else_, context);
   return (run) => {
@@ -114,9 +111,9 @@ const compileIf: Compile<Conditional> = (node, context) => {
 };
 
 const compileSwitch: Compile<Switch> = (node, context) => {
-  const subject = compileExpression(node.expr, context);
+  const subject = context.expression(node.expr);
   const cases = node.cases.map(({ cond, body }) => ({
-    matches: compileExpression(cond, context),
+    matches: context.expression(cond),
     run: compileStatement(body, context),
   }));
   const otherwise = node.default === null ? undefined : compileStatement(node.default, context);
@@ -130,7 +127,7 @@ const compileSwitch: Compile<Switch> = (node, context) => {
 
 const compileSet: Compile<SetNode> = (node, context) => {
   const names = node.targets.map((target) => (target.typename === 'Symbol' ? target.value : ''));
-  const value = compileExpression((node.value ?? node.body) as Node, context);
+  const value = context.expression((node.value ?? node.body) as Node);
   return (run) => {
     const assigned = value(run);
     for (const name of names) run.scope.assign(name, assigned);
@@ -160,7 +157,7 @@ const compileInclude: Compile<Include> = (node, { source, find }) => {
 const exportsOf = (name: string, place: Place, find: FindSnippets) => (run: Run) => {
   const scope = new Scope(run.cell.globals, true);
   const [snippet] = find(name) ?? [];
-  nested(run, place, () => snippet?.run({ ...run, scope, out: new ItemWriter() }));
+  nested(run, place, () => snippet?.run({ ...run, scope, out: new ItemWriter<SlotRequest>() }));
   return scope.own();
 };
 
@@ -211,8 +208,8 @@ const compileSection: Compile<Section> = (node, context) => {
 
 const compileCells: Compile<Cells> = (node, context) => {
   const place = placeOf(node, context.source);
-  const collection = compileExpression(node.collection, context);
-  const key = node.key === undefined ? undefined : compileExpression(node.key, context);
+  const collection = context.expression(node.collection);
+  const key = node.key === undefined ? undefined : context.expression(node.key);
   const tag = {
     id: `${context.source}:${place.line}:${place.column}`,
     place,
@@ -244,7 +241,9 @@ const compileCells: Compile<Cells> = (node, context) => {
     else if (isRecord(value) && key === undefined) {
       over = PersistentMap.from((entriesOf(value) ?? []) as [string, unknown][]);
     } else over = refuse(`there can be no cells over ${kindOf(value)} like this`);
-    (run.out as ItemWriter<SlotRequest>).add({ type: 'slot', slot: { tag, over } });
+    if (run.out instanceof ItemWriter) {
+      (run.out as ItemWriter<SlotRequest>).add({ type: 'slot', slot: { tag, over } });
+    }
   };
 };
 

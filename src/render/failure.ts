@@ -72,7 +72,11 @@ export const asFailure = (error: unknown, place: Place): TemplateFailure => {
 
 /** A hint at the most similar known name, or nothing. */
 export const nearest = (name: string, known: Iterable<string>): string => {
-  let [best, bestDistance] = ['', Math.max(2, Math.floor(name.length / 3)) + 1];
+  // At most a third of the name may differ, and never all of it.
+  let [best, bestDistance] = [
+    '',
+    Math.min(Math.max(3, Math.floor(name.length / 3) + 1), name.length),
+  ];
   for (const candidate of [...known].sort()) {
     const distance = editDistance(name, candidate);
     if (distance < bestDistance) [best, bestDistance] = [candidate, distance];

@@ -1,9 +1,4 @@
-import {
-  compileExpression,
-  placeOf,
-  type ExpressionContext,
-  type Statement,
-} from './compile-expression.ts';
+import { placeOf, type ExpressionContext, type Statement } from './compile-context.ts';
 import { TemplateFailure, type Place } from './failure.ts';
 import { Scope } from './run.ts';
 import { describe, type For } from './syntax.ts';
@@ -14,7 +9,7 @@ import { TrackedCollection, entriesOf, isRecord, kindOf, listOf } from './values
  * taken apart.
  */
 export const compileFor = (node: For, context: ExpressionContext): Statement => {
-  const collection = compileExpression(node.arr, context);
+  const collection = context.expression(node.arr);
   const names = namesOf(node);
   const body = context.body(node.body);
   const otherwise = node.else_ === null ? undefined : context.body(node.else_);

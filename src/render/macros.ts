@@ -1,8 +1,4 @@
-import {
-  compileExpression,
-  type Expression,
-  type ExpressionContext,
-} from './compile-expression.ts';
+import type { Expression, ExpressionContext } from './compile-context.ts';
 import { TemplateFailure, nearest } from './failure.ts';
 import { Scope, nested, type Run } from './run.ts';
 import type { Macro, Node } from './syntax.ts';
@@ -36,7 +32,7 @@ const parametersOf = (node: Node, context: ExpressionContext): Parameter[] => {
   if (node.typename !== 'KeywordArgs') return [];
   return node.children.map(({ key, value }) => ({
     name: key.typename === 'Symbol' ? key.value : '',
-    fallback: compileExpression(value, context),
+    fallback: context.expression(value),
   }));
 };
 

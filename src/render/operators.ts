@@ -22,6 +22,16 @@ export const compare = (left: unknown, right: unknown): number => {
   );
 };
 
+/** Whether a comparison such as `<=` holds. */
+export const holds = (type: string, left: unknown, right: unknown): boolean => {
+  if (type === '==' || type === '===') return equals(left, right);
+  if (type === '!=' || type === '!==') return !equals(left, right);
+  const order = compare(left, right);
+  if (type === '<') return order < 0;
+  if (type === '>') return order > 0;
+  return type === '<=' ? order <= 0 : order >= 0;
+};
+
 /** `needle in haystack`: element of a list, key of a mapping, part of a string. */
 export const contains = (needle: unknown, haystack: unknown, run: Run): boolean => {
   const [wanted, bare] = [plain(needle), plain(haystack)];

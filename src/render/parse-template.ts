@@ -1,5 +1,5 @@
 /** From template text to its syntax tree: Nunjucks' own lexer and parser, with the tags `section` and `cells`. */
-import lexer from 'nunjucks/src/lexer.js';
+import lexer, { type Tokens } from 'nunjucks/src/lexer.js';
 import syntax, { type TagExtension } from 'nunjucks/src/parser.js';
 import { TemplateFailure } from './failure.ts';
 import type { Cells, Node, Section } from './syntax.ts';
@@ -49,12 +49,7 @@ export const parseTemplate = (text: string, source: string): Node => {
     return root;
   } catch (error: unknown) {
     throw new TemplateFailure(`syntax error: ${messageOf(error)}`, {
-      // The lexer's own errors have no position; it stands where it stopped.
-      place: {
-        source,
-        line: positionOf(error, 'lineno') ?? tokens.lineno + 1,
-        column: positionOf(error, 'colno') ?? tokens.colno + 1,
-      },
+      place: { source, ...(positionOf(error) ?? unpositioned(text, tokens)) },
       nextStep: 'Correct the template.',
       reason: 'TemplateSyntax',
     });
@@ -67,8 +62,21 @@ const messageOf = (error: unknown): string => {
   return message.startsWith('Cannot read prop') ? 'unexpected end of the template' : message;
 };
 
-const positionOf = (error: unknown, field: 'lineno' | 'colno'): number | undefined => {
+interface Position {
+  readonly line: number;
+  readonly column: number;
+}
+
+const positionOf = (error: unknown): Position | undefined => {
   if (typeof error !== 'object' || error === null) return undefined;
-  const value = (error as Record<string, unknown>)[field];
-  return typeof value === 'number' ? value : undefined;
+  const { lineno: line, colno: column } = error as { lineno?: unknown; colno?: unknown };
+  return typeof line === 'number' && typeof column === 'number' ? { line, column } : undefined;
+};
+
+/** The lexer's own errors have no position: a comment without end starts somewhere, else it stands where it stopped. */
+const unpositioned = (text: string, { lineno, colno }: Tokens): Position => {
+  const start = text.lastIndexOf('{#');
+  if (start === -1 || text.includes('#}', start)) return { line: lineno + 1, column: colno + 1 };
+  const before = text.slice(0, start).split('\n');
+  return { line: before.length, column: (before.at(-1)?.length ?? 0) + 1 };
 };

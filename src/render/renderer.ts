@@ -160,28 +160,21 @@ export class Renderer {
     around: Surroundings,
     { counts, updates }: { counts: Counts; updates: CellUpdate[] },
   ): Generator<void, CommittedSlot> {
-    const { tag, collection, map, declaresBackends } = plan;
+    const { collection } = plan;
     const slot = this.#slotOf(plan.id);
     const before = this.#committed.slots.get(plan.id) ?? NO_SLOT;
     const results = new Map<string, CellResult | undefined>();
+    const chunks = new Map<string, Chunk | undefined>();
+    const evaluate = cellsOf({ plan, slot, around, counts });
     counts.total += collection.size;
     for (const key of changedKeys(collection, before.collection, slot)) {
-      const element = collection.get(key);
-      if (element === undefined) slot.drop(key);
-      let cell = element === undefined ? undefined : slot.valid(key, element);
-      if (cell === undefined && element !== undefined) {
-        const { result, reads } = evaluateCell({ tag, element, map, declaresBackends }, around);
-        cell = slot.keep(key, { argument: element, result, reads });
-        counts.evaluated += 1;
-      }
-      const old = before.results.get(key);
-      if (old === cell?.result) continue;
-      results.set(key, cell?.result);
-      updates.push({ owner: cellOwner(plan, key), before: old, after: cell?.result });
+      const [old, now] = [before.results.get(key), evaluate(key)];
+      if (old === now) continue;
+      results.set(key, now);
+      chunks.set(key, textOf(now));
+      updates.push({ owner: cellOwner(plan, key), before: old, after: now });
       yield;
     }
-    const chunks = new Map<string, Chunk | undefined>();
-    for (const [key, result] of results) chunks.set(key, textOf(result));
     return {
       collection,
       results: before.results.with(results),
@@ -236,6 +229,29 @@ const NO_SLOT: CommittedSlot = {
   results: PersistentMap.EMPTY,
   chunks: OrderedChunks.EMPTY,
 };
+
+interface SlotWork {
+  readonly plan: SlotPlan;
+  readonly slot: Slot<CellResult>;
+  readonly around: Surroundings;
+  readonly counts: Counts;
+}
+
+/** What the cell of a key makes now: kept, or evaluated; undefined when its element is gone. */
+const cellsOf =
+  ({ plan: { tag, collection, map, declaresBackends }, slot, around, counts }: SlotWork) =>
+  (key: string): CellResult | undefined => {
+    const element = collection.get(key);
+    if (element === undefined) {
+      slot.drop(key);
+      return undefined;
+    }
+    const kept = slot.valid(key, element);
+    if (kept !== undefined) return kept.result;
+    counts.evaluated += 1;
+    const { result, reads } = evaluateCell({ tag, element, map, declaresBackends }, around);
+    return slot.keep(key, { argument: element, result, reads }).result;
+  };
 
 const textOf = (result: CellResult | undefined): Chunk | undefined =>
   result === undefined || result.chunk.size === 0 ? undefined : result.chunk;

@@ -1,6 +1,6 @@
 import type { PersistentMap } from '../cells/persistent-map.ts';
 import type { Place } from './failure.ts';
-import type { Statement } from './compile-expression.ts';
+import type { Statement } from './compile-context.ts';
 
 /** One `cells` tag of a template. */
 export interface CellsTag {

@@ -258,6 +258,7 @@ export const describe = (node: Node): string => {
 
 const describeMember = (member: Node): string => {
   if (member.typename !== 'Literal') return `[${describe(member)}]`;
-  const isName = typeof member.value === 'string' && /^[A-Za-z_]\w*$/.test(member.value);
-  return isName ? `.${String(member.value)}` : `[${JSON.stringify(member.value)}]`;
+  const { value } = member;
+  const isName = typeof value === 'string' && /^[A-Za-z_]\w*$/.test(value);
+  return isName ? `.${value}` : `[${JSON.stringify(value)}]`;
 };

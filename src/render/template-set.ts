@@ -2,14 +2,10 @@
 import { byCodeUnits } from '../cells/persistent-map.ts';
 import type { Problem } from '../snapshot/problem.ts';
 import { checkNodes } from './check-nodes.ts';
-import {
-  checkScopes,
-  literalText,
-  type ParsedTemplate,
-  type TemplateFacts,
-} from './check-scopes.ts';
+import { literalText } from './bindings.ts';
+import { checkScopes, type ParsedTemplate, type TemplateFacts } from './check-scopes.ts';
 import { compileTemplate } from './compile-statement.ts';
-import type { Statement } from './compile-expression.ts';
+import type { Statement } from './compile-context.ts';
 import { TemplateFailure, asFailure } from './failure.ts';
 import { ROUTE_COLLECTIONS } from './route-collections.ts';
 import { parseTemplate } from './parse-template.ts';
@@ -110,7 +106,7 @@ const rootSources = (
   const kinds = [
     ['map', config.maps as ReadonlyMap<string, TemplateSource>],
     ['file', config.files as ReadonlyMap<string, TemplateSource>],
-    ['certificate', config.certificates as ReadonlyMap<string, TemplateSource>],
+    ['certificate', config.certificates],
   ] as const;
   const others = kinds.flatMap(([kind, templates]) =>
     [...templates]

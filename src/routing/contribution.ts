@@ -55,9 +55,15 @@ export interface CertificateClaim {
   readonly field: string;
 }
 
+/** Name of the certificate that is served where no other fits. */
+export const DEFAULT_CERTIFICATE = 'default';
+
 export interface ServerNameClaim {
   readonly owner: Owner;
+  /** Name of a certificate; {@link DEFAULT_CERTIFICATE} where the object names no Secret. */
   readonly certificate: string;
+  /** The object has a rule for the host as well. Who has none must not decide for those who have. */
+  readonly hasRule: boolean;
   readonly field: string;
 }
 
@@ -69,6 +75,10 @@ export const byAge = (left: Owner, right: Owner): number =>
   byCodeUnits(left.created ?? NEVER, right.created ?? NEVER) ||
   byCodeUnits(left.object.namespace, right.object.namespace) ||
   byCodeUnits(left.object.name, right.object.name);
+
+/** Who decides which certificate a host is served with: those who have a rule for it, then by age. */
+export const byRuleAndAge = (left: ServerNameClaim, right: ServerNameClaim): number =>
+  Number(right.hasRule) - Number(left.hasRule) || byAge(left.owner, right.owner);
 
 /** Claims of many owners on many keys: hosts, backends, certificates. */
 export class ClaimTable<T> {

@@ -108,17 +108,13 @@ const byAddress = (left: Candidate, right: Candidate): number =>
   byCodeUnits(left.address, right.address) || left.port - right.port;
 
 /** One candidate per address and port: two slices may hold an endpoint while it moves from one to the other. */
-const unique = (candidates: readonly Candidate[]): readonly Candidate[] => {
-  const byPlace = new Map<string, Candidate>();
-  const order = [...candidates].sort(
-    (left, right) => byAddress(left, right) || byCodeUnits(left.pod ?? '~', right.pod ?? '~'),
-  );
-  for (const candidate of order) {
-    const place = `${candidate.address} ${candidate.port}`;
-    if (!byPlace.has(place)) byPlace.set(place, candidate);
-  }
-  return [...byPlace.values()];
-};
+const unique = (candidates: readonly Candidate[]): readonly Candidate[] =>
+  [...candidates]
+    .sort((left, right) => byAddress(left, right) || byCodeUnits(left.pod ?? '~', right.pod ?? '~'))
+    .filter((candidate, index, order) => {
+      const before = order[index - 1];
+      return before === undefined || byAddress(before, candidate) !== 0;
+    });
 
 /** The pod's name where it is the only one of that name, so that a name stays what it is whoever joins or leaves. */
 const nameAll = (candidates: readonly Candidate[]): ReadonlyMap<string, Candidate> => {

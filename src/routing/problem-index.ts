@@ -12,7 +12,8 @@ export class ProblemIndex {
 
   /** Replaces the problems found in `source`; equal ones keep their identity. */
   replace(source: string, problems: readonly Problem[]): void {
-    const before = this.#bySource.get(source) ?? [];
+    const before = this.#bySource.get(source);
+    if (before === undefined && problems.length === 0) return;
     if (deepEqual(before, problems)) return;
     if (problems.length === 0) this.#bySource.delete(source);
     else this.#bySource.set(source, problems);

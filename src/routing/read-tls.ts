@@ -1,4 +1,9 @@
-import type { CertificateClaim, Owner, ServerNameClaim } from './contribution.ts';
+import {
+  DEFAULT_CERTIFICATE,
+  type CertificateClaim,
+  type Owner,
+  type ServerNameClaim,
+} from './contribution.ts';
 import type { Report } from './complaint.ts';
 import { shown } from './complaint.ts';
 import { at, listAt } from './fields.ts';
@@ -69,12 +74,27 @@ class TlsClaims {
   readonly certificates = new Map<string, CertificateClaim>();
   readonly serverNames = new Map<string, ServerNameClaim>();
   readonly #owner: Owner;
+  readonly #ruleHosts: readonly string[];
 
-  constructor(owner: Owner) {
+  constructor(owner: Owner, ruleHosts: readonly string[]) {
     this.#owner = owner;
+    this.#ruleHosts = ruleHosts;
   }
 
-  add(secret: string, hosts: readonly string[], field: string): void {
+  add(secret: string | undefined, hosts: readonly string[], field: string): void {
+    const { namespace } = this.#owner.object;
+    const certificate =
+      secret === undefined ? DEFAULT_CERTIFICATE : certificateName(namespace, secret);
+    if (secret !== undefined) this.#addCertificate(secret, hosts, field);
+    for (const host of hosts) {
+      const claimed = this.serverNames.get(host)?.certificate ?? DEFAULT_CERTIFICATE;
+      if (claimed !== DEFAULT_CERTIFICATE) continue;
+      const hasRule = this.#ruleHosts.some((rule) => coversHost(host, rule));
+      this.serverNames.set(host, { owner: this.#owner, certificate, hasRule, field });
+    }
+  }
+
+  #addCertificate(secret: string, hosts: readonly string[], field: string): void {
     const owner = this.#owner;
     const { namespace } = owner.object;
     const certificate = certificateName(namespace, secret);
@@ -82,11 +102,10 @@ class TlsClaims {
     const names = [...new Set([...(before?.hosts ?? []), ...hosts])].sort();
     const claim = { owner, namespace, secret, hosts: names, field: before?.field ?? field };
     this.certificates.set(certificate, claim);
-    for (const host of hosts) {
-      if (!this.serverNames.has(host)) this.serverNames.set(host, { owner, certificate, field });
-    }
   }
 }
+
+const NO_TLS: ReadTls = { covers: () => false, certificates: new Map(), serverNames: new Map() };
 
 /**
  * Reads `spec.tls`.
@@ -98,12 +117,13 @@ export const readTls = (
   ruleHosts: readonly string[],
   context: ReadContext,
 ): ReadTls => {
+  if (listAt(ingress, 'spec', 'tls').length === 0) return NO_TLS;
   const entries = listAt(ingress, 'spec', 'tls').map((entry, index) =>
     readEntry(entry, `spec.tls[${index}]`, context),
   );
-  const claims = new TlsClaims(context.owner);
+  const claims = new TlsClaims(context.owner, ruleHosts);
   for (const { hosts, secret, field } of entries) {
-    if (secret === undefined || hosts?.length === 0) continue;
+    if (hosts?.length === 0) continue; // none of them was a host, and it was told
     const names = (hosts ?? ruleHosts).filter((host) => host !== ANY_HOST);
     claims.add(secret, names, `${field}.secretName`);
   }

@@ -5,8 +5,9 @@ import type { Store } from '../snapshot/snapshot.ts';
 import { keyPairReader, type KeyPair } from './certificate.ts';
 import { problemOf, type Complaint } from './complaint.ts';
 import {
-  byAge,
+  byRuleAndAge,
   ClaimTable,
+  DEFAULT_CERTIFICATE,
   type BackendClaim,
   type CertificateClaim,
   type Contribution,
@@ -172,21 +173,20 @@ export class RouteState {
     if (backends?.size === 0) this.#backendsOf.delete(service);
   }
 
-  /** Decides which certificate a host is served with: that of the oldest claim. */
+  /** Decides which certificate a host is served with. */
   #updateServerName(host: string, certificates: Set<string>): void {
-    const [winner, ...others] = [...this.#serverNames.of(host).values()].sort((left, right) =>
-      byAge(left.owner, right.owner),
-    );
-    const before = this.#winners.get(host);
-    if (before !== undefined) certificates.add(before);
+    const [winner, ...others] = [...this.#serverNames.of(host).values()].sort(byRuleAndAge);
+    const decided = [this.#winners.get(host), winner?.certificate];
+    for (const certificate of decided) {
+      if (certificate !== undefined && certificate !== DEFAULT_CERTIFICATE) {
+        certificates.add(certificate);
+      }
+    }
     if (winner === undefined) this.#winners.delete(host);
     else this.#winners.set(host, winner.certificate);
-    if (winner !== undefined) certificates.add(winner.certificate);
-    const losers = others.filter((claim) => claim.certificate !== winner?.certificate);
-    this.#problems.replace(
-      `server name ${host}`,
-      winner === undefined ? [] : losers.map((claim) => lostServerName(host, claim, winner)),
-    );
+    const problems =
+      winner === undefined ? [] : others.flatMap((claim) => lostServerName(host, claim, winner));
+    this.#problems.replace(`server name ${host}`, problems);
   }
 
   #certificate(name: string, secrets: Store): CertificateModel | undefined {
@@ -232,18 +232,21 @@ const certificateProblems = (claims: readonly CertificateClaim[], pair: KeyPair)
     ? []
     : claims.map(({ owner, field }) => problemOf(owner.object, { ...pair.complaint, field }));
 
-const lostServerName = (host: string, claim: ServerNameClaim, winner: ServerNameClaim): Problem => {
+/** A claim that named a Secret which is not served for the host. */
+const lostServerName = (
+  host: string,
+  claim: ServerNameClaim,
+  winner: ServerNameClaim,
+): readonly Problem[] => {
+  if ([winner.certificate, DEFAULT_CERTIFICATE].includes(claim.certificate)) return [];
   const { kind, namespace, name } = winner.owner.object;
-  const holder =
-    winner.owner === claim.owner
-      ? 'another entry of the same object'
-      : `the older ${kind} ${namespace}/${name}`;
-  return problemOf(claim.owner.object, {
+  const problem = problemOf(claim.owner.object, {
     reason: 'CertificateConflict',
     field: claim.field,
-    message: `Host ${host} is served with the certificate of ${holder}; this Secret is not used for it.`,
+    message: `${kind} ${namespace}/${name} decides which certificate host ${host} is served with; this Secret is not used for it.`,
     nextStep: 'Name the same Secret in both, or remove the host from one of them.',
   });
+  return [problem];
 };
 
 /** The map with the records of `keys` computed anew; records that come out equal keep their identity. */

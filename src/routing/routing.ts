@@ -1,6 +1,7 @@
 import { changesBetween, IndexedSnapshot } from '../snapshot/apply-batch.ts';
 import { objectKey, type KubeObject } from '../snapshot/objects.ts';
 import type { ObjectChange, Snapshot, Store } from '../snapshot/snapshot.ts';
+import { DEFAULT_CERTIFICATE } from './contribution.ts';
 import { textAt } from './fields.ts';
 import { isServed, readClasses, type ServedClasses } from './ingress-class.ts';
 import type { CertificateModel, InspectKeyPair, RouteModel } from './model.ts';
@@ -70,7 +71,7 @@ const changesTo = (before: Snapshot | undefined, after: Snapshot): Iterable<Obje
 };
 
 const defaultRecord = (pem: string): CertificateModel => ({
-  name: 'default',
+  name: DEFAULT_CERTIFICATE,
   hosts: [],
   pem,
   object: undefined,

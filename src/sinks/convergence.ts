@@ -16,10 +16,11 @@ import {
   type Desired,
   type Pod,
 } from '../ports.ts';
-import type { AgentState, ApplyConflict, ApplyOutcome, StoredPlan } from '../protocol/protocol.ts';
+import type { ApplyConflict, ApplyOutcome, StoredPlan } from '../protocol/protocol.ts';
 import type { DataplaneSettings } from '../render/render.ts';
-import { decide, driftedFiles, type Decision, type PodKnowledge } from './decide.ts';
+import { decide, type Decision, type PodKnowledge } from './decide.ts';
 import { afterOutcome, learn, needsStoredPlan, type KnownRenders } from './knowledge.ts';
+import { observations } from './observations.ts';
 import { buildRequest } from './request.ts';
 
 /** What a pod shall hold now. `reloadNotBefore` is a time of the scheduler's clock in milliseconds. */
@@ -74,7 +75,8 @@ export const createConvergence = (
     cause: 'rejected' | 'unreachable' | 'conflict' | 'stale-epoch',
     message: string,
   ): Notifications => {
-    known = undefined;
+    // What the pod did with the last request is not known: it is asked before the next one.
+    lookAt = -Infinity;
     const retryInMs = backOff();
     const planId = level.desired.target?.plan.id;
     return of({ type: 'ApplyFailed', pod: level.pod, planId, cause, message, retryInMs });
@@ -94,31 +96,13 @@ export const createConvergence = (
           mergeMap((stored) => {
             const before = known;
             known = learn(state, stored, { known: before, renders: options.known });
-            return of(...observations(level, state, before));
+            const seen = observations(level, state, { before, known, lastReloadAt });
+            lastReloadAt = state.lastReload?.atMs ?? 0;
+            return of(...seen);
           }),
         );
       }),
     );
-
-  const observations = (
-    { pod, verify }: Level,
-    state: AgentState,
-    before: PodKnowledge | undefined,
-  ): readonly AgentNotification[] => {
-    const seen: AgentNotification[] = [{ type: 'AgentState', pod, state }];
-    const { lastReload } = state;
-    if (lastReload !== null && lastReloadAt !== undefined && lastReload.atMs !== lastReloadAt) {
-      const { planId, ok, message, durationMs } = lastReload;
-      seen.push({ type: 'ReloadDone', pod, planId, ok, message, durationMs });
-    }
-    lastReloadAt = lastReload?.atMs ?? 0;
-    const files = verify && known?.render !== undefined ? driftedFiles(known, known.render) : [];
-    if (files.length > 0) seen.push({ type: 'DriftFound', pod, kind: 'file', details: files });
-    if (before !== undefined && before.roles.running !== null && state.roles.running === null) {
-      seen.push({ type: 'DriftFound', pod, kind: 'worker', details: ['HAProxy was replaced'] });
-    }
-    return seen;
-  };
 
   const step = (level: Level, tries: number): Notifications =>
     defer(() => {

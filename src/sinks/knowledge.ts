@@ -3,16 +3,17 @@ import { applyOperations } from '../plan/apply-operations.ts';
 import type { Baseline, RuntimeState } from '../plan/change-set.ts';
 import type { Plan } from '../plan/plan.ts';
 import { runtimeState } from '../plan/runtime-state.ts';
-import { parsePlan } from '../plan/serialise.ts';
 import {
   LIMITS,
   type AgentState,
   type ApplyOutcome,
   type Digest,
+  type Roles,
   type StoredPlan,
 } from '../protocol/protocol.ts';
 import type { Render } from '../render/render.ts';
 import { fileDigests, type Decision, type PodKnowledge } from './decide.ts';
+import { storedPlan, withStoredOperations } from './stored-plan.ts';
 
 type Apply = Extract<Decision, { do: 'apply' }>;
 
@@ -81,34 +82,23 @@ const planOf = (
   { known, renders }: { readonly known: PodKnowledge | undefined; readonly renders: KnownRenders },
 ): Plan | undefined => {
   if (planId === null) return undefined;
-  const plan = renders(planId)?.plan;
-  if (plan !== undefined) return plan;
-  if (known?.baseline.running?.id === planId) return known.baseline.running;
-  if (stored?.planId !== planId || stored.plan === '') return undefined;
-  try {
-    const parsed = parsePlan(stored.plan, sha256);
-    return parsed.id === planId ? parsed : undefined;
-  } catch {
-    return undefined;
-  }
+  const { running } = known?.baseline ?? {};
+  return renders(planId)?.plan ?? (running?.id === planId ? running : storedPlan(planId, stored));
 };
 
 const workerOf = (
-  state: AgentState,
+  { roles: { workerOperations } }: AgentState,
   running: Plan | undefined,
   stored: StoredPlan | undefined,
 ): RuntimeState | undefined => {
   if (running === undefined) return undefined;
   const fresh = runtimeState(running);
-  const { workerOperations } = state.roles;
-  if (workerOperations === 0) return fresh;
-  if (stored?.planId !== running.id || stored.operations.length !== workerOperations)
-    return undefined;
-  try {
-    return applyOperations(fresh, stored.operations, sha256);
-  } catch {
-    return undefined;
-  }
+  return workerOperations === 0
+    ? fresh
+    : withStoredOperations(fresh, running.id, {
+        stored,
+        workerOperations,
+      });
 };
 
 /** What the pod holds after an answered apply. */
@@ -139,16 +129,22 @@ const baselineAfter = (
   { render, changes, worker }: Apply,
   { outcome, roles }: ApplyOutcome,
 ): Pick<Baseline, 'running' | 'worker'> => {
-  const { plan } = render ?? {};
-  if (outcome === 'reload' && plan !== undefined && roles.running === plan.id) {
-    return { running: plan, worker: runtimeState(plan) };
-  }
   const { running } = before;
-  if (running === undefined || roles.running !== running.id)
-    return { running: undefined, worker: undefined };
+  if (outcome === 'reload') return afterReload(render?.plan, roles);
+  if (running?.id !== roles.running) return UNKNOWN;
   if (outcome === 'runtime') return { running, worker };
   if (outcome === 'scheduled' && before.worker !== undefined) {
     return { running, worker: applyOperations(before.worker, changes.inPlaceOperations, sha256) };
   }
   return { running, worker: outcome === 'rejected' ? undefined : before.worker };
 };
+
+const UNKNOWN = { running: undefined, worker: undefined };
+
+const afterReload = (
+  plan: Plan | undefined,
+  { running }: Roles,
+): Pick<Baseline, 'running' | 'worker'> =>
+  plan === undefined || running !== plan.id
+    ? UNKNOWN
+    : { running: plan, worker: runtimeState(plan) };

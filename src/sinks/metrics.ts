@@ -1,12 +1,14 @@
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import { objectCounts, planCounts, type Status } from '../http/status.ts';
+import { Counter, Histogram, type Registry } from 'prom-client';
+import type { Status } from '../http/status.ts';
 import type { Notification, NotificationOf } from '../ports.ts';
+import { createChangeLatency } from './change-latency.ts';
+import { stateGauges } from './state-metrics.ts';
 
 /** Buckets in seconds for work that takes milliseconds to seconds. */
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 /**
- * Registers the controller's metrics (docs/metrics in DESIGN section 11; prefix `haptic_`) and returns what is to be called
+ * Registers the controller's metrics (docs/metrics.md; prefix `haptic_`) and returns what is to be called
  * for every notification. Gauges that only reflect a state are read from `status` when somebody scrapes. Labels are
  * bounded: resource names of the configuration, verdicts, outcomes, causes; never object names.
  */
@@ -16,9 +18,17 @@ export const createMetrics = (
 ): ((event: Notification) => void) => {
   stateGauges(registry, status);
   const count = eventMetrics(registry);
+  const latencies = createChangeLatency(() => performance.now());
+  const latencySeconds = new Histogram({
+    name: 'haptic_change_to_applied_seconds',
+    help: 'From the snapshot that contains a change to the confirmed apply at a pod.',
+    buckets: BUCKETS,
+    registers: [registry],
+  });
   return (event) => {
     const record = count[event.type] as ((event: Notification) => void) | undefined;
     record?.(event);
+    for (const ms of latencies(event)) latencySeconds.observe(ms / 1_000);
   };
 };
 
@@ -106,72 +116,4 @@ const eventMetrics = (registry: Registry): Recorders => {
       configRefused.inc();
     },
   };
-};
-
-/** Gauges computed when they are scraped, so that nothing is counted on the path of a change. */
-const stateGauges = (registry: Registry, status: () => Status): void => {
-  const gauge = (name: string, help: string, read: (status: Status) => number): void => {
-    new Gauge({
-      name: `haptic_${name}`,
-      help,
-      registers: [registry],
-      collect() {
-        this.set(read(status()));
-      },
-    });
-  };
-  const plan = (read: (counts: ReturnType<typeof planCounts>) => number) => (state: Status) =>
-    state.render === undefined ? 0 : read(planCounts(state.render.newest.plan));
-  gauge('watch_synced', '1 when every watched resource has synced.', ({ snapshot }) =>
-    Number(snapshot !== undefined),
-  );
-  gauge(
-    'plan_backends',
-    'Backends of the newest render.',
-    plan(({ backends }) => backends),
-  );
-  gauge(
-    'plan_servers',
-    'Servers of the newest render.',
-    plan(({ servers }) => servers),
-  );
-  gauge(
-    'plan_map_entries',
-    'Map entries of the newest render.',
-    plan(({ mapEntries }) => mapEntries),
-  );
-  gauge('gate_state', '0 open, 1 holding, 2 pinned.', ({ gate }) =>
-    ['open', 'holding', 'pinned'].indexOf(gate.phase),
-  );
-  gauge('leader', '1 while this replica leads.', ({ leading }) => Number(leading));
-  gauge('epoch', 'Leader term this replica led last.', ({ epoch }) => epoch);
-  gauge('workers', 'HAProxy workers of all pods, finishing ones included.', ({ agents }) =>
-    Object.values(agents).reduce(
-      (sum, { state }) => sum + (state === undefined ? 0 : 1 + state.haproxy.oldWorkers),
-      0,
-    ),
-  );
-  new Gauge({
-    name: 'haptic_objects',
-    help: 'Watched objects.',
-    labelNames: ['resource'],
-    registers: [registry],
-    collect() {
-      const { snapshot } = status();
-      const counts = snapshot === undefined ? {} : objectCounts(snapshot);
-      for (const [resource, count] of Object.entries(counts)) this.set({ resource }, count);
-    },
-  });
-  new Gauge({
-    name: 'haptic_agents',
-    help: 'HAProxy pods by whether an apply was confirmed.',
-    labelNames: ['state'],
-    registers: [registry],
-    collect() {
-      const agents = Object.values(status().agents);
-      const confirmed = agents.filter((agent) => agent.confirmed).length;
-      this.set({ state: 'confirmed' }, confirmed);
-      this.set({ state: 'unconfirmed' }, agents.length - confirmed);
-    },
-  });
 };

@@ -1,5 +1,5 @@
 import { byCodeUnits } from '../cells/persistent-map.ts';
-import { type KubeObject, type ObjectKey, objectKey } from './objects.ts';
+import type { KubeObject, ObjectKey } from './objects.ts';
 
 /** Order of every list of objects: namespace, then name, by code units. */
 export const byNamespaceAndName = (left: KubeObject, right: KubeObject): number =>
@@ -13,7 +13,7 @@ export interface Replacement {
   readonly after: KubeObject | undefined;
 }
 
-/** Up to here changes wait for a reader, and are placed one by one; more of them are merged at once by sorting. */
+/** Up to here changes wait for a reader. */
 const FEW = 64;
 
 /**
@@ -50,42 +50,63 @@ export class ObjectList {
   }
 }
 
+interface Placed {
+  readonly object: KubeObject;
+  readonly isThere: boolean;
+}
+
 const replaceInOrder = (
   list: readonly KubeObject[],
   changes: readonly Replacement[],
-): readonly KubeObject[] =>
-  changes.length > FEW ? replaceMany(list, changes) : replaceFew(list, changes);
-
-const replaceFew = (
-  list: readonly KubeObject[],
-  changes: readonly Replacement[],
 ): readonly KubeObject[] => {
+  const ordered = inOrder(changes);
+  return ordered.length <= FEW_SPLICES ? splice(list, ordered) : merge(list, ordered);
+};
+
+/** Copying a list as it is and moving its end a few times beats one pass in JavaScript. */
+const FEW_SPLICES = 8;
+
+const splice = (list: readonly KubeObject[], changes: readonly Placed[]): readonly KubeObject[] => {
   const result = list.slice();
-  for (const { before, after } of changes) {
-    const object = after ?? before;
-    if (object === undefined) continue;
-    const at = lowerBound(result, object);
-    const found = result[at];
-    const there = found !== undefined && byNamespaceAndName(found, object) === 0 ? 1 : 0;
-    if (after === undefined) result.splice(at, there);
-    else result.splice(at, there, after);
+  for (const { object, isThere } of changes) {
+    const at = lowerBound(result, object, 0);
+    const wasThere = isAt(result, at, object) ? 1 : 0;
+    if (isThere) result.splice(at, wasThere, object);
+    else result.splice(at, wasThere);
   }
   return result;
 };
 
-const replaceMany = (
-  list: readonly KubeObject[],
-  changes: readonly Replacement[],
-): readonly KubeObject[] => {
-  // Only the last of several changes of one object says what is there.
-  const newest = new Map(changes.map(({ key, after }) => [key, after]));
-  const kept = list.filter((object) => !newest.has(objectKey(object)));
-  const added = [...newest.values()].filter((object) => object !== undefined);
-  return [...kept, ...added].sort(byNamespaceAndName);
+/** One pass: finds the place of each change by bisection and copies what lies between. */
+const merge = (list: readonly KubeObject[], changes: readonly Placed[]): readonly KubeObject[] => {
+  const result: KubeObject[] = [];
+  let from = 0;
+  for (const { object, isThere } of changes) {
+    const at = lowerBound(list, object, from);
+    for (; from < at; from += 1) result.push(list[from] as KubeObject);
+    if (isAt(list, at, object)) from = at + 1;
+    if (isThere) result.push(object);
+  }
+  for (; from < list.length; from += 1) result.push(list[from] as KubeObject);
+  return result;
 };
 
-const lowerBound = (list: readonly KubeObject[], object: KubeObject): number => {
-  let [low, high] = [0, list.length];
+const isAt = (list: readonly KubeObject[], at: number, object: KubeObject): boolean => {
+  const found = list[at];
+  return found !== undefined && byNamespaceAndName(found, object) === 0;
+};
+
+/** Only the last of several changes of one object says whether it is there. */
+const inOrder = (changes: readonly Replacement[]): readonly Placed[] =>
+  [...new Map(changes.map((change) => [change.key, change])).values()]
+    .flatMap(({ before, after }) => {
+      const object = after ?? before;
+      return object === undefined ? [] : [{ object, isThere: after !== undefined }];
+    })
+    .sort((left, right) => byNamespaceAndName(left.object, right.object));
+
+const lowerBound = (list: readonly KubeObject[], object: KubeObject, from: number): number => {
+  let [low, high] = [from, list.length];
   while (low < high) {
     const middle = (low + high) >>> 1;
     if (byNamespaceAndName(list[middle] as KubeObject, object) < 0) low = middle + 1;

@@ -38,14 +38,9 @@ export const directoryConfig = (
     distinctUntilChanged(isSameResult),
   );
 
-/** One problem for each `HAProxyTemplateConfig` that is not in use, because there is one before it. */
-export const surplusConfigs = (source: ResourceSource): Observable<readonly Problem[]> =>
-  configObjects(source).pipe(
-    map(([used, ...others]) =>
-      used === undefined ? [] : others.map((other) => surplus(used, other)),
-    ),
-    distinctUntilChanged((left, right) => JSON.stringify(left) === JSON.stringify(right)),
-  );
+/** One problem for each of some configurations, in order of namespace and name, but the first, which is in use. */
+export const surplusConfigs = ([used, ...others]: readonly KubeObject[]): readonly Problem[] =>
+  used === undefined ? [] : others.map((other) => surplus(used, other));
 
 /** All configurations, in order of namespace and name; the first value comes with the first replacement. */
 const configObjects = (source: ResourceSource): Observable<readonly KubeObject[]> =>

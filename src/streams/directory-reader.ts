@@ -1,3 +1,4 @@
+import type { BigIntStats } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Problem } from '../snapshot/problem.ts';
@@ -25,7 +26,7 @@ export interface DirectoryListener {
 interface FileState {
   /** Last good content. */
   content: ManifestFile | undefined;
-  /** Identifies the bytes that were looked at last. */
+  /** Identifies the bytes that were looked at last; empty: look again. */
   stamp: string;
   problem: Problem | undefined;
   /** Something to be believed only when it stays as it is: a suspicious content or an absence. */
@@ -33,6 +34,8 @@ interface FileState {
 }
 
 const PARALLEL_READS = 16;
+/** Coarser than the clock of any file system we meet. */
+const CLOCK_TICK_MS = 50;
 const ROOT = '';
 
 /**
@@ -50,6 +53,8 @@ export class DirectoryReader {
   readonly #folders: FolderWatchers;
   readonly #timers = new Map<string, NodeJS.Timeout>();
   #dirty = new Set<string>();
+  /** Known files by their folder, as they were when the round began. */
+  #byFolder: ReadonlyMap<string, readonly string[]> | undefined;
   #reading = false;
   #stopped = false;
   /** The directory has been listed once, and everything in it was visited. */
@@ -122,11 +127,12 @@ export class DirectoryReader {
       this.#mark(ROOT);
       this.#poll();
     };
-    const troubled = this.#absent || this.#watchFailure !== undefined;
+    const watchedMs =
+      this.#watchFailure === undefined ? pollMs : Math.min(pollMs, 4 * absentPollMs);
     // No path of a file is like this name.
     clearTimeout(this.#timers.get('/poll'));
     if (!this.#stopped) {
-      this.#timers.set('/poll', setTimeout(due, troubled ? absentPollMs : pollMs));
+      this.#timers.set('/poll', setTimeout(due, this.#absent ? absentPollMs : watchedMs));
     }
   }
 
@@ -135,6 +141,7 @@ export class DirectoryReader {
     while (this.#dirty.size > 0 && !this.#isStopped()) {
       const paths = [...this.#dirty];
       this.#dirty = new Set();
+      this.#byFolder = undefined;
       await this.#visitAll(paths);
       if (this.#isStopped()) return;
       this.#complete ||= this.#scanned;
@@ -156,11 +163,11 @@ export class DirectoryReader {
 
   async #visit(path: string): Promise<void> {
     try {
-      const info = await stat(join(this.#directory, path));
+      const info = await this.#stat(path);
       if (this.#stopped) return;
       if (info.isDirectory()) await this.#visitFolder(path, info.ino);
       else if (path === ROOT) this.#lose();
-      else if (info.isFile() && isManifest(path)) await this.#visitFile(path, info.size);
+      else if (info.isFile() && isManifest(path)) await this.#visitFile(path, info);
     } catch (error: unknown) {
       if (this.#isStopped()) return;
       if (isAbsence(error)) await this.#visitAbsent(path);
@@ -168,19 +175,15 @@ export class DirectoryReader {
     }
   }
 
-  async #visitFolder(path: string, inode: number): Promise<void> {
-    if (path === ROOT && this.#absent) {
-      this.#absent = false;
-      this.#returnedAt = this.#complete ? performance.now() : -Infinity;
-      this.#poll();
-    }
+  async #visitFolder(path: string, inode: bigint): Promise<void> {
+    if (path === ROOT && this.#absent) this.#return();
     if (this.#files.delete(path)) this.#listener.file(path, undefined);
     this.#folders.follow(path, inode);
     const names = await readdir(join(this.#directory, path));
     const there = new Set(names.filter(isVisible).map((name) => join(path, name)));
-    const gone = [...this.#files.keys()].filter(
-      (file) => isDirectlyIn(file, path) && !there.has(file),
-    );
+    this.#byFolder ??= Map.groupBy(this.#files.keys(), dirname);
+    const known = this.#byFolder.get(path === ROOT ? '.' : path) ?? [];
+    const gone = known.filter((file) => !there.has(file));
     const changed: string[] = [];
     for (const entry of there) if (await this.#isNews(entry)) changed.push(entry);
     await this.#visitAll([...changed, ...gone]);
@@ -191,28 +194,31 @@ export class DirectoryReader {
   async #isNews(path: string): Promise<boolean> {
     const known = this.#files.get(path);
     if (known === undefined) return true;
-    const stamp = await this.#stamp(path).catch(() => '');
+    const stamp = await this.#stat(path).then(stampOf, () => '');
     return stamp !== known.stamp || known.doubt !== undefined;
   }
 
-  async #visitFile(path: string, size: number): Promise<void> {
-    if (size > MAX_FILE_BYTES) {
+  async #visitFile(path: string, info: BigIntStats): Promise<void> {
+    if (info.size > MAX_FILE_BYTES) {
       this.#refuse(path, '', oversizedFile(path));
       return;
     }
+    // Taken before reading: what is written meanwhile gives another one, and is read again.
+    const stamp = stampOf(info);
+    // A recent one proves nothing: two writes may fall into one tick of the clock.
+    const trusted = Number(info.ctimeMs) < Date.now() - CLOCK_TICK_MS ? stamp : '';
     const visit = Symbol(path);
     this.#visits.set(path, visit);
     const before = this.#files.get(path)?.content;
     const bytes = await readFile(join(this.#directory, path));
-    const stamp = await this.#stamp(path);
     const read = await readManifests(path, bytes, before);
     // A later visit has read what is newer.
     if (this.#stopped || this.#visits.get(path) !== visit) return;
     this.#visits.delete(path);
     const doubtMs = this.#complete ? this.#doubtMs(bytes, read, before) : 0;
     if (doubtMs > 0 && !this.#isConfirmed(path, stamp, doubtMs)) return;
-    if (read.ok) this.#accept(path, stamp, read.file);
-    else this.#refuse(path, stamp, read.problem);
+    if (read.ok) this.#accept(path, trusted, read.file);
+    else this.#refuse(path, trusted, read.problem);
   }
 
   #accept(path: string, stamp: string, content: ManifestFile): void {
@@ -266,6 +272,12 @@ export class DirectoryReader {
     this.#listener.file(path, undefined);
   }
 
+  #return(): void {
+    this.#absent = false;
+    this.#returnedAt = this.#complete ? performance.now() : -Infinity;
+    this.#poll();
+  }
+
   /** The directory itself is gone: nothing is deleted, for that is rarely meant. */
   #lose(): void {
     if (this.#absent) return;
@@ -274,15 +286,15 @@ export class DirectoryReader {
     this.#poll();
   }
 
-  async #stamp(path: string): Promise<string> {
-    const info = await stat(join(this.#directory, path), { bigint: true });
-    return `${info.ino} ${info.size} ${info.mtimeNs} ${info.ctimeNs}`;
+  #stat(path: string): Promise<BigIntStats> {
+    return stat(join(this.#directory, path), { bigint: true });
   }
 }
+
+/** Differs whenever a file may hold other bytes. */
+const stampOf = ({ ino, size, mtimeNs, ctimeNs }: BigIntStats): string =>
+  `${ino} ${size} ${mtimeNs} ${ctimeNs}`;
 
 const isManifest = (path: string): boolean => /\.(?:ya?ml|json)$/i.test(path);
 
 const isVisible = (name: string): boolean => !name.startsWith('.');
-
-const isDirectlyIn = (file: string, folder: string): boolean =>
-  dirname(file) === (folder === ROOT ? '.' : folder);

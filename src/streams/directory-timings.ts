@@ -10,7 +10,7 @@ export interface DirectoryTimings {
   readonly returnMs: number;
   /** Between two looks at everything, beside file system events. Default 30000. */
   readonly pollMs: number;
-  /** The same while the directory is gone or cannot be watched. Default 500. */
+  /** The same while the directory is gone, and four times as long while it cannot be watched. Default 500. */
   readonly absentPollMs: number;
 }
 

@@ -15,6 +15,7 @@ import type { ResourceSource } from '../ports.ts';
 import { type KubeObject, objectKey, objectRef } from '../snapshot/objects.ts';
 import type { Problem } from '../snapshot/problem.ts';
 import type { WatchedResource, WatchEvent } from '../snapshot/watch.ts';
+import { CONFIG_RESOURCE, surplusConfigs } from './config.ts';
 import { groupOf, resourceOfKind } from './directory-kinds.ts';
 import { DirectoryReader } from './directory-reader.ts';
 import { DEFAULT_TIMINGS, type DirectoryTimings } from './directory-timings.ts';
@@ -70,7 +71,14 @@ export const directorySource = (
     problems$: combineLatest([update$, watched$]).pipe(
       auditTime(options.problemsMs ?? 100),
       map(([{ problems, catalogue }, watched]) =>
-        [...problems, ...catalogue.duplicates(), ...ignoredKinds(catalogue, watched)].sort(byPlace),
+        [
+          ...problems,
+          ...catalogue.duplicates(),
+          ...surplusConfigs(
+            catalogue.objects(CONFIG_RESOURCE.apiVersions, CONFIG_RESOURCE.resources),
+          ),
+          ...ignoredKinds(catalogue, watched),
+        ].sort(byPlace),
       ),
       distinctUntilChanged((left, right) => JSON.stringify(left) === JSON.stringify(right)),
       shareLatest(),

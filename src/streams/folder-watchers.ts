@@ -17,7 +17,7 @@ export interface FolderListener {
 export class FolderWatchers {
   readonly #root: string;
   readonly #listener: FolderListener;
-  readonly #folders = new Map<string, { readonly watcher: FSWatcher; readonly inode: number }>();
+  readonly #folders = new Map<string, { readonly watcher: FSWatcher; readonly inode: bigint }>();
 
   constructor(root: string, listener: FolderListener) {
     this.#root = root;
@@ -25,7 +25,7 @@ export class FolderWatchers {
   }
 
   /** Watches a folder, if it is not watched yet. */
-  follow(path: string, inode: number): void {
+  follow(path: string, inode: bigint): void {
     if (this.#folders.get(path)?.inode === inode) return;
     this.#close(path);
     const folder = join(this.#root, path);

@@ -4,7 +4,7 @@ import { Agent as HttpAgent, request as httpRequest, type RequestOptions } from 
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TLSSocket } from 'node:tls';
+import { TLSSocket } from 'node:tls';
 import type { Render } from '../../src/render/render.ts';
 import type { KubeObject } from '../../src/snapshot/objects.ts';
 import type { Echo } from './echo.ts';
@@ -35,6 +35,7 @@ export interface ProxiedAnswer {
 
 /** A HAProxy with rendered objects. */
 export interface Proxied {
+  readonly httpPort: number;
   readonly httpsPort: number;
   readonly statsPort: number;
   readonly directory: string;
@@ -87,7 +88,7 @@ export const startProxied = async (
     await haproxy.stop();
     rmSync(directory, { recursive: true, force: true });
   };
-  return { httpsPort, statsPort, directory, haproxy, get, serve, stop };
+  return { httpPort, httpsPort, statsPort, directory, haproxy, get, serve, stop };
 };
 
 class Clients {
@@ -133,9 +134,7 @@ class Clients {
       request.on('response', (response) => {
         const { socket } = response;
         const certificate =
-          scheme === 'https'
-            ? (socket as TLSSocket).getPeerCertificate().subjectaltname
-            : undefined;
+          socket instanceof TLSSocket ? socket.getPeerCertificate().subjectaltname : undefined;
         const parts: Buffer[] = [];
         response.on('data', (part: Buffer) => parts.push(part));
         response.on('end', () => {

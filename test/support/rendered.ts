@@ -28,7 +28,9 @@ export interface EngineWords {
 }
 
 const told = (problems: readonly Problem[]): string =>
-  problems.map(({ message, place }) => `${message} ${JSON.stringify(place ?? {})}`).join('\n');
+  problems
+    .map(({ reason, message, place }) => `${reason}: ${message} ${JSON.stringify(place ?? {})}`)
+    .join('\n');
 
 const digest = (text: string): string => createHash('sha256').update(text).digest('hex');
 

@@ -23,12 +23,21 @@ export function statesAlong(
 const usable = (backend: Backend | undefined): number =>
   backend?.servers.filter(isUsable).length ?? 0;
 
+type Routes = ReadonlyMap<string, readonly string[]>;
+const known = new WeakMap<RuntimeState['maps'], Routes>();
+
 /** Keys by map and of all maps, with the backend each leads to when its value names one. */
-function routes(state: RuntimeState): ReadonlyMap<string, readonly string[]> {
+function routes({ maps }: RuntimeState): Routes {
+  const found = known.get(maps) ?? allRoutes(maps);
+  known.set(maps, found);
+  return found;
+}
+
+function allRoutes(maps: RuntimeState['maps']): Routes {
   const all = new Map<string, string[]>();
   const add = (key: string, value: string): void =>
     void all.set(key, [...(all.get(key) ?? []), value]);
-  for (const map of state.maps.values()) {
+  for (const map of maps.values()) {
     for (const { key, value } of map.entries.values()) {
       add(`${map.path} ${key}`, value);
       add(`any map: ${key}`, value);

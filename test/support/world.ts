@@ -44,6 +44,7 @@ import {
   type StoredPlan,
 } from '../../src/protocol/protocol.ts';
 import type { DataplaneSettings, Render, RenderResult } from '../../src/render/render.ts';
+import { applyBatch, emptySnapshot } from '../../src/snapshot/apply-batch.ts';
 import type { KubeObject } from '../../src/snapshot/objects.ts';
 import type { Snapshot } from '../../src/snapshot/snapshot.ts';
 import type { WatchedResource, WatchEvent } from '../../src/snapshot/watch.ts';
@@ -160,6 +161,26 @@ const mapOf = (keys: readonly string[], text: string): PlanMap =>
     },
     sha256,
   );
+
+/** A render of these things, without a controller around it. */
+export const renderWith = ({
+  servers = [],
+  routes = [],
+}: {
+  readonly servers?: readonly string[];
+  readonly routes?: readonly string[];
+}): Render => {
+  const resources = [watched('servers', 0), watched('routes', 0)];
+  const replacement = (objects: readonly KubeObject[]) => new Map([['*', replaced(...objects)]]);
+  const snapshot = applyBatch(
+    emptySnapshot(resources),
+    new Map([
+      ['servers', replacement(servers.map((name) => thing('Server', name)))],
+      ['routes', replacement(routes.map((name) => thing('Route', name)))],
+    ]),
+  );
+  return renderOf(snapshot, { generation: 'g1', settings: defaultSettings });
+};
 
 /** The names that a render holds, for expectations: `r1 r2 | s1 s2`. */
 export const namesIn = ({ snapshot }: Render): string => {
@@ -299,21 +320,10 @@ export class ModelAgent {
   #take(manifest: Manifest): ApplyOutcome | ApplyConflict {
     this.busy -= 1;
     this.#tick();
-    const { expected } = manifest;
-    const conflict = (reason: ApplyConflict['conflict']): ApplyConflict => ({
-      conflict: reason,
-      roles: this.#roles,
-      highestEpoch: this.#epoch,
-    });
-    if (manifest.epoch < this.#epoch) return conflict('stale_epoch');
-    if (
-      manifest.mode === 'revert' &&
-      manifest.refused?.includes(this.#roles.running ?? '') === true
-    ) {
-      return conflict('target_running');
+    const conflict = this.#fence(manifest);
+    if (conflict !== undefined) {
+      return { conflict, roles: this.#roles, highestEpoch: this.#epoch };
     }
-    if (expected.applied !== undefined && expected.applied !== this.#roles.applied)
-      return conflict('baseline_mismatch');
     this.#epoch = manifest.epoch;
     this.applied.push({ at: this.#now(), manifest });
     if (manifest.mode === 'revert') this.#pending = undefined;
@@ -322,21 +332,39 @@ export class ModelAgent {
       this.#now() + manifest.reloadNotBeforeMs,
       this.#lastReloadAt + manifest.reloadIntervalMs,
     );
-    if (reloads && at <= this.#now() && this.refuses !== undefined)
+    const due = at <= this.#now();
+    if (reloads && due && this.refuses !== undefined)
       return this.#outcome('rejected', this.refuses);
-    const before = this.#roles;
-    this.#files = new Map(manifest.files.map(({ path, digest }) => [path, digest]));
-    this.tampered.clear();
-    const changed = before.applied !== manifest.planId;
-    this.#roles = { ...before, applied: manifest.planId };
+    const changed = this.#roles.applied !== manifest.planId;
+    this.#write(manifest);
     if (!reloads) return this.#run(manifest.operations, changed);
-    if (at > this.#now()) {
-      this.#pending = { planId: manifest.planId, at };
-      this.#run(manifest.inPlaceOperations, changed);
-      return { ...this.#outcome('scheduled'), reloadInMs: at - this.#now() };
-    }
-    this.#reload(manifest.planId);
-    return this.#outcome('reload');
+    return due ? this.#reload(manifest.planId) : this.#later(manifest, at);
+  }
+
+  #fence({
+    epoch,
+    mode,
+    refused: refusedIds = [],
+    expected,
+  }: Manifest): ApplyConflict['conflict'] | undefined {
+    const { running, applied: held } = this.#roles;
+    if (epoch < this.#epoch) return 'stale_epoch';
+    if (mode === 'revert' && refusedIds.includes(running ?? '')) return 'target_running';
+    return expected.applied === undefined || expected.applied === held
+      ? undefined
+      : 'baseline_mismatch';
+  }
+
+  #write({ files, planId }: Manifest): void {
+    this.#files = new Map(files.map(({ path, digest }) => [path, digest]));
+    this.tampered.clear();
+    this.#roles = { ...this.#roles, applied: planId };
+  }
+
+  #later({ planId, inPlaceOperations }: Manifest, at: number): ApplyOutcome {
+    this.#pending = { planId, at };
+    this.#run(inPlaceOperations, false);
+    return { ...this.#outcome('scheduled'), reloadInMs: at - this.#now() };
   }
 
   #run(operations: readonly Operation[], changed: boolean): ApplyOutcome {
@@ -346,7 +374,7 @@ export class ModelAgent {
     return this.#outcome(count > 0 ? 'runtime' : changed ? 'files' : 'noop');
   }
 
-  #reload(planId: string): void {
+  #reload(planId: string): ApplyOutcome {
     this.#pending = undefined;
     this.#operations = [];
     this.#lastReloadAt = this.#now();
@@ -358,6 +386,7 @@ export class ModelAgent {
       workerOperations: 0,
       lkg: planId,
     };
+    return this.#outcome('reload');
   }
 
   #tick(): void {

@@ -20,11 +20,11 @@ export function providePackages(root) {
     if (isInstalled(root)) return; // somebody else did it while this process waited
     progress('installing the npm packages, Node 26 among them (about a minute the first time) …');
     const started = Date.now();
-    const result = runProgram('npm', installArguments(), {
-      cwd: root,
-      env: environmentForNpm(root),
-      timeoutMs: 900_000,
-    });
+    const options = { cwd: root, env: environmentForNpm(root), timeoutMs: 900_000 };
+    let result = runProgram('npm', installArguments(), options);
+    // A test run that still goes on may have written into the folder that npm was removing.
+    if (result.stderr.includes('ENOTEMPTY'))
+      result = runProgram('npm', installArguments(), options);
     if (!result.ok) throw new SetupError(explain(result.stderr));
     process.stderr.write(result.stderr);
     checkNode(root);

@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { firstValueFrom } from 'rxjs';
+import { lastValueFrom, type Observable } from 'rxjs';
 import { createAgentClient } from '../../../src/sinks/agent-client.ts';
 import type { Pod } from '../../../src/ports.ts';
 import type {
@@ -105,21 +105,30 @@ export interface AgentProcess {
   readonly kill: (signal: NodeJS.Signals) => Promise<void>;
 }
 
-export async function spawnAgent(base: string, more: readonly string[]): Promise<AgentProcess> {
-  const child = spawn(
-    process.execPath,
-    [
-      MAIN,
-      '--base-dir',
-      base,
-      '--token-file',
-      join(base, '..', 'token'),
-      '--listen',
-      '127.0.0.1:0',
-      ...more,
-    ],
-    { stdio: ['ignore', 'pipe', 'inherit'] },
-  );
+/**
+ * @param more further arguments
+ * @param fileBytes the kernel refuses to let a file of this agent become larger, as a full disk would
+ */
+export async function spawnAgent(
+  base: string,
+  more: readonly string[],
+  fileBytes?: number,
+): Promise<AgentProcess> {
+  const token = join(base, '..', 'token');
+  const args = [
+    MAIN,
+    '--base-dir',
+    base,
+    '--token-file',
+    token,
+    '--listen',
+    '127.0.0.1:0',
+    ...more,
+  ];
+  const limit = fileBytes === undefined ? '' : `ulimit -f ${Math.ceil(fileBytes / 512)};`;
+  const child = spawn('sh', ['-c', `${limit} exec "$@"`, 'sh', process.execPath, ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   const lines: string[] = [];
   createInterface({ input: child.stdout }).on('line', (line) => lines.push(line));
   const exited = once(child, 'exit');
@@ -140,6 +149,13 @@ export async function spawnAgent(base: string, more: readonly string[]): Promise
   );
   return { child, url: `http://${String(listening['listen'])}`, lines, kill };
 }
+
+/** The one value of a call. An agent that gives none is a failure. */
+export const valueOf = <T>(call$: Observable<T>): Promise<T> =>
+  lastValueFrom<T, undefined>(call$, { defaultValue: undefined }).then((value) => {
+    if (value === undefined) throw new Error('no answer');
+    return value;
+  });
 
 /** A pod under test. */
 export class Bed {
@@ -181,8 +197,9 @@ export class Bed {
     });
   }
 
-  async startAgent(): Promise<void> {
-    this.agent = await spawnAgent(this.base, ['--master-socket', this.haproxy.masterSocket]);
+  async startAgent(fileBytes?: number): Promise<void> {
+    const args = ['--master-socket', this.haproxy.masterSocket];
+    this.agent = await spawnAgent(this.base, args, fileBytes);
   }
 
   async stop(): Promise<void> {
@@ -251,7 +268,7 @@ export class Bed {
   }
 
   send(apply: Apply): Promise<ApplyOutcome | ApplyConflict> {
-    return firstValueFrom(this.#client.apply(this.pod, requestOf(apply)));
+    return valueOf(this.#client.apply(this.pod, requestOf(apply)));
   }
 
   /** An apply that is not fenced off. */
@@ -268,11 +285,11 @@ export class Bed {
   }
 
   state(verify = false): Promise<AgentState> {
-    return firstValueFrom(this.#client.state(this.pod, { verify }));
+    return valueOf(this.#client.state(this.pod, { verify }));
   }
 
   plan(): Promise<StoredPlan> {
-    return firstValueFrom(this.#client.plan(this.pod));
+    return valueOf(this.#client.plan(this.pod));
   }
 
   runtime(command: string): Promise<string> {

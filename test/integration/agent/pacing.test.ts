@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -160,6 +160,33 @@ describe.each(haproxyVersions())('reload pacing on HAProxy $version', ({ binary 
     expect(await bed.servers('web')).toEqual(['s1 127.0.0.1 9 1 0']);
   });
 
+  test('a revert without files goes back to the last known good files of the pod itself', async () => {
+    const refused = structural('refused');
+    await bed.apply({
+      files: { ...refused, 'general/new': 'x' },
+      mode: 'auto',
+      reload: true,
+      reloadNotBeforeMs: 60_000,
+      inPlaceOperations: [weight(9)],
+    });
+    const revert = { files: {}, mode: 'revert', reload: false, operations: [weight(1)] } as const;
+    expect(await bed.conflict({ ...revert, planId: planIdOf(refused) })).toMatchObject({
+      conflict: 'baseline_mismatch',
+    });
+    const outcome = await bed.apply({ ...revert, planId: planIdOf(first) });
+    expect(outcome).toMatchObject({
+      outcome: 'runtime',
+      roles: { applied: planIdOf(first), running: planIdOf(first), lkg: planIdOf(first) },
+    });
+    const state = await bed.state(true);
+    expect(state.pendingReload).toBeNull();
+    expect(state.files.map(({ path }) => path).sort()).toEqual(Object.keys(first).sort());
+    expect(readFileSync(join(bed.base, 'haproxy.cfg'), 'utf8')).toBe(first['haproxy.cfg']);
+    expect(await bed.apply({ ...revert, operations: [], planId: planIdOf(first) })).toMatchObject({
+      outcome: 'noop',
+    });
+  });
+
   test('a revert of a plan that runs meanwhile is answered target_running', async () => {
     const refused = structural('refused');
     await bed.apply({ files: refused });
@@ -225,7 +252,6 @@ describe.each(haproxyVersions())('reload pacing on HAProxy $version', ({ binary 
   test('a worker that started from files the agent did not write is unknown', async () => {
     await sleep(1_100);
     const path = join(bed.base, 'maps/hosts.map');
-    const { writeFileSync } = await import('node:fs');
     writeFileSync(path, 'evil.example web\n');
     expect((await bed.haproxy.reload()).success).toBe(true);
     const state = await waitFor(async () => {

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import {
   existsSync,
   mkdirSync,
@@ -203,8 +202,15 @@ describe.each(versions)('the checker with HAProxy $version', ({ binary }) => {
 
 /** Processes whose command line names the directory. */
 function processesIn(tree: string): number {
-  const lines = execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).split('\n');
-  return lines.filter((line) => line.includes(tree)).length;
+  const commandLine = (pid: string): string => {
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+    } catch {
+      return ''; // it has ended meanwhile
+    }
+  };
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  return pids.filter((pid) => commandLine(pid).includes(tree)).length;
 }
 
 /** What a script that HAProxy loads can do; it tells by refusing the configuration. */

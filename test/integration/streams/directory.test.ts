@@ -228,6 +228,27 @@ describe('directorySource', () => {
     await until(() => directory.names === 'a:81');
   });
 
+  it('ends at the newest content of many files under many quick saves', async () => {
+    const names = Array.from({ length: 40 }, (_, at) => `s${at}`);
+    const directory = await watch();
+    const saves = ['write', 'exchange', 'recreate'] as const;
+    for (let port = 1; port <= 12; port += 1) {
+      for (const [at, name] of names.entries()) {
+        const save = port === 1 ? 'write' : (saves[(at + port) % 3] ?? 'write');
+        directory[save](`${name}.yaml`, service(name, port));
+      }
+      if (port % 3 === 0) await pause(port);
+    }
+    const expected = names
+      .map((name) => `${name}:12`)
+      .sort()
+      .join(' ');
+    await until(() => directory.names === expected);
+    await pause(150);
+    expect(directory.names).toBe(expected);
+    expect(directory.changes).not.toContain('-');
+  });
+
   it('lets the first of two files win, in whatever order they are written', async () => {
     const directory = await watch({ 'm.yaml': service('a', 1) });
     directory.write('z.yaml', service('a', 2));
@@ -266,6 +287,16 @@ describe('directorySource', () => {
     expect(directory.problems?.[0]?.nextStep).toContain('networking.k8s.io/v1');
     ingresses.unsubscribe();
     await until(() => directory.problems?.length === 2);
+  });
+
+  it('tells which of several configurations is in use', async () => {
+    const config = (name: string) =>
+      `apiVersion: haproxy-haptic.org/v1alpha1\nkind: HAProxyTemplateConfig\nmetadata: {name: ${name}}\n`;
+    const directory = await watch({ 'a.yaml': `${config('two')}---\n${config('one')}` });
+    await until(() => directory.reasons === 'SurplusConfig');
+    expect(directory.problems?.[0]?.message).toContain('default/two is ignored');
+    directory.write('a.yaml', config('two'));
+    await until(() => directory.reasons === '');
   });
 
   it('reports a symbolic link that leads in a circle', async () => {

@@ -91,7 +91,7 @@ describe('pacing', () => {
         { length: 40 },
         (_, index) => [`r${String(index)}`, route(`r${String(index)}`)] as const,
       );
-      const letters = [...'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMN'];
+      const letters = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMN'.split('');
       const values = Object.fromEntries(
         changes.map(([, event], index) => [letters[index] ?? '', event]),
       );

@@ -72,7 +72,7 @@ describe('gate (G9)', () => {
     marbles(({ cold, expectObservable, flush }) => {
       let running = 0;
       let most = 0;
-      const letters = [...'abcdefghijklmnopqrst'];
+      const letters = 'abcdefghijklmnopqrst'.split('');
       const values = Object.fromEntries(letters.map((name) => [name, server(name)]));
       const servers$ = cold(`1 ${letters.map((letter) => `49ms ${letter}`).join(' ')}`, {
         ...values,

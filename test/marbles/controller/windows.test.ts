@@ -80,7 +80,7 @@ describe('windows', () => {
     'G2, G5: newer snapshots cancel a render, until it has to complete',
     marbles(({ cold, expectObservable }) => {
       // A render takes 300 ms and there is a change every 200 ms: without the maximum wait none would ever complete.
-      const names = [...'abcdefghik'];
+      const names = 'abcdefghik'.split('');
       const values = Object.fromEntries(
         names.map((name) => [name, upserted(thing('Server', name))]),
       );

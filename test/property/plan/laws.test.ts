@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { applyOperations } from '../../../src/plan/apply-operations.ts';
+import { applyOperations, OperationError } from '../../../src/plan/apply-operations.ts';
 import { BASE_CAPABILITIES } from '../../../src/plan/classify.ts';
 import type { Baseline, ChangeSet } from '../../../src/plan/change-set.ts';
 import { diff, diffRuntime } from '../../../src/plan/diff.ts';
@@ -60,7 +60,7 @@ describe('P1: operations reach the target', () => {
 
   test('along a walk in which the worker was never started anew', () => {
     check(
-      fc.tuple(world, fc.array(runtimeEdit, { minLength: 2, maxLength: 12 })),
+      fc.tuple(world, fc.array(runtimeEdit, { minLength: 2, maxLength: 6 })),
       ([start, edits]) => {
         const running = planOf(start);
         let worker = runtimeState(running);
@@ -227,11 +227,16 @@ describe('P5: traffic has somewhere to go at every step', () => {
   });
 
   test('the reverse order is caught', () => {
-    const broken = fc.sample(pairOf(runtimeEdit), 200).filter(([before, after]) => {
+    const isBroken = ([before, after]: readonly [World, World]): boolean => {
       const [old, plan] = [planOf(before), planOf(after)];
       const reverse = change(old, plan).operations.toReversed();
-      return trafficLost(runtimeState(old), reverse, runtimeState(plan)).length > 0;
-    });
+      try {
+        return trafficLost(runtimeState(old), reverse, runtimeState(plan)).length > 0;
+      } catch (error: unknown) {
+        return error instanceof OperationError;
+      }
+    };
+    const broken = fc.sample(pairOf(runtimeEdit), 200).filter(isBroken);
     expect(broken.length).toBeGreaterThan(20);
   });
 });

@@ -37,7 +37,7 @@ const synced: readonly Notification[] = [
   { type: 'Rendered', render, durationMs: 3 },
 ];
 const after = (...events: readonly Notification[]): Status =>
-  events.reduce(statusStep, initialStatus('2026-01-01T00:00:00Z', {}));
+  events.reduce(statusStep, initialStatus('2026-01-01T00:00:00Z'));
 
 describe('readiness (R11)', () => {
   it('R11: is not ready before configuration, sync and render', () => {

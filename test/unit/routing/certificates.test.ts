@@ -210,4 +210,39 @@ describe('two Secrets for one host (R24)', () => {
       },
     ]);
   });
+
+  test('an Ingress without a rule for the host does not decide, however old it is', () => {
+    const thief = ingress('thief', {
+      namespace: 'team-a',
+      created: '2020-01-01T00:00:00Z',
+      rules: [['mine.example.org', '/', 'web:80']],
+      tls: [['cert', 'a.example.com', 'mine.example.org']],
+    });
+    const model = route([
+      thief,
+      claim('owner', 'team-b', '2024-01-01T00:00:00Z'),
+      secret('cert', pair, 'team-a'),
+      secret('cert', other, 'team-b'),
+    ]);
+    expect(model.certificates.get('team-a_cert')?.hosts).toStrictEqual(['mine.example.org']);
+    expect(model.certificates.get('team-b_cert')?.hosts).toStrictEqual(['a.example.com']);
+  });
+
+  test('who asks for the default certificate keeps it', () => {
+    const owner = ingress('owner', {
+      namespace: 'team-b',
+      created: '2024-01-01T00:00:00Z',
+      rules: [['a.example.com', '/', 'web:80']],
+      tls: [['', 'a.example.com']],
+    });
+    const routing = createRouting({ ...settings, defaultCertificate: { pem: 'PEM' } });
+    const young = claim('young', 'team-a', '2025-01-01T00:00:00Z');
+    const before = snapshotOf([owner, young, secret('cert', pair, 'team-a')]);
+    const model = routing.route(before);
+    expect(model.certificates.keys()).toStrictEqual(['default']);
+    expect(tlsProblems(model)).toMatchObject([{ reason: 'CertificateConflict' }]);
+    const after = routing.route(changed(before, [], [owner]));
+    expect(after.certificates.keys()).toStrictEqual(['default', 'team-a_cert']);
+    expect(tlsProblems(after)).toStrictEqual([]);
+  });
 });

@@ -96,11 +96,15 @@ describe('directoryConfig', () => {
 
 describe('surplusConfigs', () => {
   it('names every configuration but the first', () => {
-    const names = played(
-      'a-s-l-f-d-|',
-      surplusConfigs,
-      (problems) => `[${problems.map(({ object }) => object?.name).join()}]`,
+    const problems = surplusConfigs([
+      config('a/a', VALID),
+      config('b/b', VALID),
+      config('c/c', VALID),
+    ]);
+    expect(problems.map(({ object }) => object?.name)).toStrictEqual(['b', 'c']);
+    expect(problems[0]?.message).toBe(
+      'HAProxyTemplateConfig b/b is ignored, because a/a is in use.',
     );
-    expect(names).toBe('[] [last] [first,last] [last]');
+    expect(surplusConfigs([])).toStrictEqual([]);
   });
 });

@@ -1,0 +1,97 @@
+import { writeFile } from 'node:fs/promises';
+import { parseArgs } from 'node:util';
+import { type RenderFigures, measureRender } from './render.ts';
+import { measureStandalone, type StandaloneFigures } from './standalone.ts';
+
+const HELP = `usage: npm run bench -- [--n N[,N…]] [--json FILE] [--endpoint-rounds N] [--ingress-rounds N]
+
+Measures rendering alone and the whole program over N applications (default 100, 1000, 10000), each an Ingress with a Service
+and five endpoints. HAProxy is $HAPROXY. Prints a table against the budgets; --json also writes the figures.
+`;
+
+const { values } = parseArgs({
+  options: {
+    n: { type: 'string', default: '100,1000,10000' },
+    json: { type: 'string' },
+    'endpoint-rounds': { type: 'string', default: '200' },
+    'ingress-rounds': { type: 'string', default: '10' },
+    help: { type: 'boolean', default: false },
+  },
+});
+
+interface Figures {
+  readonly render: RenderFigures;
+  readonly standalone: StandaloneFigures;
+}
+
+/** Budgets of one N; those of 10,000 hold for every N unless another is given. */
+const budgetsOf = (n: number) => ({
+  endpointP50: 5,
+  endpointP99: 25,
+  ingressP50: 15,
+  ingressP99: 60,
+  incrementalP50: 2,
+  fullMs: 1_000,
+  coldStartMs: n <= 1_000 ? 1_200 : 4_000,
+  controllerMiB: n <= 1_000 ? 160 : 500,
+  agentMiB: 80,
+});
+
+const rowsOf = ({
+  render,
+  standalone,
+}: Figures): readonly (readonly [string, number, number])[] => {
+  const budget = budgetsOf(render.n);
+  return [
+    ['cold start to first applied, ms', standalone.coldStartMs, budget.coldStartMs],
+    ['full render, ms', render.fullMs, budget.fullMs],
+    ['render of one endpoint change, p50 ms', render.endpoint.p50, budget.incrementalP50],
+    ['render of one Ingress change, p50 ms', render.ingress.p50, budget.incrementalP50],
+    ['endpoint change → applied, p50 ms', standalone.endpointApplied.p50, budget.endpointP50],
+    ['endpoint change → applied, p99 ms', standalone.endpointApplied.p99, budget.endpointP99],
+    ['reloads by endpoint changes', standalone.reloads.endpoint, 0],
+    ['new Ingress → first 200, p50 ms', standalone.ingressServed.p50, budget.ingressP50],
+    ['new Ingress → first 200, p99 ms', standalone.ingressServed.p99, budget.ingressP99],
+    ['reloads by new Ingresses', standalone.reloads.ingress, 0],
+    ['controller memory, MiB', standalone.controllerMiB, budget.controllerMiB],
+    ['agent memory, MiB', standalone.agentMiB, budget.agentMiB],
+    ['event loop delay, p99 ms', standalone.eventLoopDelayP99Ms, Infinity],
+    ['longest stall of a render, ms', render.longestStallMs, Infinity],
+  ];
+};
+
+const print = (figures: Figures): void => {
+  process.stdout.write(`\nN = ${String(figures.render.n)}\n`);
+  for (const [what, measured, budget] of rowsOf(figures)) {
+    const verdict = measured <= budget ? '' : 'missed';
+    const columns = [
+      what.padEnd(42),
+      measured.toFixed(1).padStart(10),
+      budgetText(budget).padStart(10),
+      verdict,
+    ];
+    process.stdout.write(`${columns.join('  ').trimEnd()}\n`);
+  }
+};
+
+const budgetText = (budget: number): string => (budget === Infinity ? '-' : String(budget));
+
+if (values.help) process.stdout.write(HELP);
+else {
+  const haproxy = process.env['HAPROXY'];
+  if (haproxy === undefined) throw new Error('HAPROXY names no HAProxy');
+  const all: Figures[] = [];
+  for (const n of values.n.split(',').map(Number)) {
+    process.stderr.write(`measuring N = ${String(n)} …\n`);
+    const render = await measureRender(n);
+    const standalone = await measureStandalone(n, {
+      haproxy,
+      endpointRounds: Number(values['endpoint-rounds']),
+      ingressRounds: Number(values['ingress-rounds']),
+    });
+    all.push({ render, standalone });
+    print({ render, standalone });
+  }
+  if (values.json !== undefined)
+    await writeFile(values.json, `${JSON.stringify(all, undefined, 2)}\n`);
+}

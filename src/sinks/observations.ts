@@ -1,0 +1,47 @@
+import type { AgentNotification, Pod } from '../ports.ts';
+import type { AgentState } from '../protocol/protocol.ts';
+import { driftedFiles, type PodKnowledge } from './decide.ts';
+
+/** What was known before a state was read, and what is known with it. */
+export interface Learnt {
+  readonly before: PodKnowledge | undefined;
+  readonly known: PodKnowledge;
+  /** `atMs` of the newest reload seen so far, 0 for none; undefined when the pod was never asked. */
+  readonly lastReloadAt: number | undefined;
+}
+
+/** What a state tells besides itself: reloads that ended meanwhile, files and workers that changed behind our back. */
+export const observations = (
+  { pod, verify }: { readonly pod: Pod; readonly verify: boolean },
+  state: AgentState,
+  learnt: Learnt,
+): readonly AgentNotification[] => [
+  { type: 'AgentState', pod, state },
+  ...reloadDone(pod, state, learnt),
+  ...(verify ? fileDrift(pod, learnt.known) : []),
+  ...workerDrift(pod, learnt),
+];
+
+const reloadDone = (
+  pod: Pod,
+  { lastReload }: AgentState,
+  { lastReloadAt }: Learnt,
+): readonly AgentNotification[] => {
+  if (lastReload === null || lastReloadAt === undefined) return [];
+  if (lastReload.atMs === lastReloadAt) return [];
+  const { planId, ok, message, durationMs } = lastReload;
+  return [{ type: 'ReloadDone', pod, planId, ok, message, durationMs }];
+};
+
+const fileDrift = (pod: Pod, known: PodKnowledge): readonly AgentNotification[] => {
+  const details = known.render === undefined ? [] : driftedFiles(known, known.render);
+  return details.length === 0 ? [] : [{ type: 'DriftFound', pod, kind: 'file', details }];
+};
+
+const workerDrift = (pod: Pod, { before, known }: Learnt): readonly AgentNotification[] => {
+  const replaced =
+    before !== undefined && before.roles.running !== null && known.roles.running === null;
+  return replaced
+    ? [{ type: 'DriftFound', pod, kind: 'worker', details: ['HAProxy was replaced'] }]
+    : [];
+};

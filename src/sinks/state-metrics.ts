@@ -1,0 +1,70 @@
+import { Gauge, type Registry } from 'prom-client';
+import { objectCounts, planCounts, type Status } from '../http/status.ts';
+
+/** Registers gauges that are computed when they are scraped, so that nothing is counted on the path of a change. */
+export const stateGauges = (registry: Registry, status: () => Status): void => {
+  const gauge = (name: string, help: string, read: (status: Status) => number): void => {
+    new Gauge({
+      name: `haptic_${name}`,
+      help,
+      registers: [registry],
+      collect() {
+        this.set(read(status()));
+      },
+    });
+  };
+  const plan = (read: (counts: ReturnType<typeof planCounts>) => number) => (state: Status) =>
+    state.render === undefined ? 0 : read(planCounts(state.render.newest.plan));
+  gauge('watch_synced', '1 when every watched resource has synced.', ({ snapshot }) =>
+    Number(snapshot !== undefined),
+  );
+  gauge(
+    'plan_backends',
+    'Backends of the newest render.',
+    plan(({ backends }) => backends),
+  );
+  gauge(
+    'plan_servers',
+    'Servers of the newest render.',
+    plan(({ servers }) => servers),
+  );
+  gauge(
+    'plan_map_entries',
+    'Map entries of the newest render.',
+    plan(({ mapEntries }) => mapEntries),
+  );
+  gauge('gate_state', '0 open, 1 holding, 2 pinned.', ({ gate }) =>
+    ['open', 'holding', 'pinned'].indexOf(gate.phase),
+  );
+  gauge('leader', '1 while this replica leads.', ({ leading }) => Number(leading));
+  gauge('epoch', 'Leader term this replica led last.', ({ epoch }) => epoch);
+  gauge('workers', 'HAProxy workers of all pods, finishing ones included.', ({ agents }) =>
+    Object.values(agents).reduce(
+      (sum, { state }) => sum + (state === undefined ? 0 : 1 + state.haproxy.oldWorkers),
+      0,
+    ),
+  );
+  new Gauge({
+    name: 'haptic_objects',
+    help: 'Watched objects.',
+    labelNames: ['resource'],
+    registers: [registry],
+    collect() {
+      const { snapshot } = status();
+      const counts = snapshot === undefined ? {} : objectCounts(snapshot);
+      for (const [resource, count] of Object.entries(counts)) this.set({ resource }, count);
+    },
+  });
+  new Gauge({
+    name: 'haptic_agents',
+    help: 'HAProxy pods by whether an apply was confirmed.',
+    labelNames: ['state'],
+    registers: [registry],
+    collect() {
+      const agents = Object.values(status().agents);
+      const confirmed = agents.filter((agent) => agent.confirmed).length;
+      this.set({ state: 'confirmed' }, confirmed);
+      this.set({ state: 'unconfirmed' }, agents.length - confirmed);
+    },
+  });
+};

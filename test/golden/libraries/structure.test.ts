@@ -1,0 +1,97 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { Render, TemplateEngine } from '../../../src/render/render.ts';
+import type { IndexedSnapshot } from '../../../src/snapshot/apply-batch.ts';
+import type { KubeObject } from '../../../src/snapshot/objects.ts';
+import { changed, ingress, service, slice, snapshotOf } from '../../support/objects.ts';
+import { libraryEngine, renderAll, textsOf } from '../../support/rendered.ts';
+
+const objects: readonly KubeObject[] = [
+  ingress('a', { rules: [['a.example.com', '/', 'web:80']] }),
+  ingress('b', { rules: [['b.example.com', '/', 'web:80']], tls: [['', 'b.example.com']] }),
+  service('web'),
+  service('other'),
+  slice('web', { endpoints: ['10.0.0.1', '10.0.0.2'] }),
+  slice('other', { endpoints: ['10.0.1.1'] }),
+];
+
+let engine: TemplateEngine;
+let before: IndexedSnapshot;
+let first: Render;
+
+beforeAll(async () => {
+  engine = await libraryEngine();
+  before = snapshotOf(objects);
+  first = renderAll(engine, before);
+});
+
+const coreOf = ({ plan }: Render): unknown =>
+  plan.sections.filter(({ kind }) => kind !== 'backends');
+
+const changedFiles = (after: Render): string[] => {
+  const [old, now] = [textsOf(first), textsOf(after)];
+  return [...new Set([...Object.keys(old), ...Object.keys(now)])]
+    .filter((path) => old[path] !== now[path])
+    .sort();
+};
+
+describe('what only the maps, backends and servers hold (R3)', () => {
+  test.each<[string, readonly KubeObject[], readonly string[]]>([
+    [
+      'an endpoint more',
+      [slice('web', { endpoints: ['10.0.0.1', '10.0.0.2', '10.0.0.3'] })],
+      ['haproxy.cfg'],
+    ],
+    ['an endpoint less', [slice('web', { endpoints: ['10.0.0.2'] })], ['haproxy.cfg']],
+    ['no endpoint at all', [slice('web', { endpoints: [] })], ['haproxy.cfg']],
+    [
+      'a path more on a backend that exists',
+      [
+        ingress('a', {
+          rules: [
+            ['a.example.com', '/', 'web:80'],
+            ['a.example.com', '/x', 'web:80', 'Exact'],
+          ],
+        }),
+      ],
+      ['maps/path-exact.map'],
+    ],
+    [
+      'a host more on a backend that exists',
+      [ingress('c', { rules: [['*.example.org', '/', 'web:80']] })],
+      ['maps/hosts.map', 'maps/path-prefix.map'],
+    ],
+    [
+      'TLS for a host',
+      [ingress('a', { rules: [['a.example.com', '/', 'web:80']], tls: [['', 'a.example.com']] })],
+      ['maps/https-redirect.map'],
+    ],
+    [
+      'a default backend',
+      [ingress('a', { rules: [['a.example.com', '/', 'web:80']], defaultBackend: 'web:80' })],
+      ['maps/host-default.map'],
+    ],
+    [
+      'a backend more',
+      [ingress('c', { rules: [['c.example.com', '/', 'other:80']] })],
+      ['haproxy.cfg', 'maps/hosts.map', 'maps/path-prefix.map'],
+    ],
+  ])('%s leaves every section of the core as it was', (_name, upserted, files) => {
+    const after = renderAll(engine, changed(before, upserted));
+    expect(coreOf(after)).toStrictEqual(coreOf(first));
+    expect(changedFiles(after)).toStrictEqual(files);
+  });
+
+  test('a setting changes the core, so that the test above can fail', async () => {
+    const extraContext = { maxconn: 1 };
+    const other = renderAll(await libraryEngine({ overrides: { extraContext } }), before);
+    expect(coreOf(other)).not.toStrictEqual(coreOf(first));
+  });
+
+  test('the structure of a backend does not depend on its servers', () => {
+    const after = renderAll(engine, changed(before, [slice('web', { endpoints: [] })]));
+    const [old, now] = [first, after].map(({ plan }) => plan.backends.get('default_web_80'));
+    expect(now?.structure).toBe(old?.structure);
+    expect(now?.servers).toHaveLength(0);
+    expect(now?.dynamic).toBe(true);
+  });
+});
