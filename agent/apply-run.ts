@@ -1,8 +1,8 @@
 import type { ApplyOutcome, OperationResult, OutcomeKind } from '../src/protocol/protocol.ts';
+import type { ApplyCall } from './apply-call.ts';
 import { NOTHING, type Execution } from './execute.ts';
 import { BadRequest, ClientGone, Conflict, Rejection, messageOf } from './failures.ts';
 import { checkBaseline, checkContent, checkEpoch } from './fence.ts';
-import type { Frame } from './frame.ts';
 import { forgetWorker, rolesOf } from './holding.ts';
 import type { CheckedManifest } from './manifest.ts';
 import type { Pacer } from './pacer.ts';
@@ -13,14 +13,6 @@ import { Transition } from './transition.ts';
 import type { Change } from './tree.ts';
 import { observeWorker } from './worker-watch.ts';
 import type { WorkerInfo } from './worker.ts';
-
-/** One request to apply, its manifest read and its parts still on the way. */
-export interface ApplyCall {
-  readonly manifest: CheckedManifest;
-  readonly frame: Frame;
-  /** Whether nobody waits for the answer any more. */
-  readonly isGone: () => boolean;
-}
 
 /** From so many bytes of new files on, operations do not wait until those are written. */
 const EARLY_BYTES = 64 * 1024;

@@ -1,5 +1,6 @@
 import type { ApplyOutcome } from '../src/protocol/protocol.ts';
-import { ApplyRun, type ApplyCall } from './apply-run.ts';
+import type { ApplyCall } from './apply-call.ts';
+import { ApplyRun } from './apply-run.ts';
 import { BadRequest, ClientGone, Conflict, Rejection, messageOf } from './failures.ts';
 import type { CheckedManifest } from './manifest.ts';
 import type { Pacer } from './pacer.ts';

@@ -34,17 +34,18 @@ export function lanesOf(
       continue;
     }
     const name = `${operation.backend}/${operation.server}`;
-    // HAProxy changes addresses a moment later: a second change on the same line would be compared with the first.
-    const again = operation.kind === 'server_address' && addressed.has(name);
-    if (again) addressed.clear();
-    if (operation.kind === 'server_address') addressed.add(name);
-    const leaving = removed.has(name) || isLeaving(name);
     if (operation.kind === 'server_remove') removed.add(name);
-    if (operation.kind === 'server_add' && leaving) {
-      removed.delete(name);
+    if (operation.kind === 'server_add' && (removed.delete(name) || isLeaving(name))) {
       lanes.push({ kind: 'readd', operation, first: operation });
-    } else if (again) lanes.push(laneOf(operation));
-    else append(lanes, laneOf(operation));
+    } else if (operation.kind === 'server_address' && addressed.has(name)) {
+      // HAProxy changes addresses a moment later: a second change on the same line would be compared with the first.
+      addressed.clear();
+      addressed.add(name);
+      lanes.push(laneOf(operation));
+    } else {
+      if (operation.kind === 'server_address') addressed.add(name);
+      append(lanes, laneOf(operation));
+    }
   }
   return lanes;
 }

@@ -61,7 +61,9 @@ const answerPublic =
       sendMetrics(pod, response);
       return;
     }
-    const ready = isStarted() && pod.holding.running !== null;
+    // Never takes itself back: a failing apply must not drain the pod and keep the repair away.
+    const { running, lkg } = pod.holding;
+    const ready = isStarted() && (running !== null || lkg !== null);
     const healthy = pathOf(request) === '/healthz' || ready;
     send(response, healthy ? 200 : 503, { ok: healthy });
   };

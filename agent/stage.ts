@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import type { ManifestFile } from '../src/protocol/protocol.ts';
-import type { ApplyCall } from './apply-run.ts';
+import type { ApplyCall } from './apply-call.ts';
 import { hashFile, spliced, writeContent, type Content } from './content.ts';
 import { BadRequest, Conflict } from './failures.ts';
 import { modeOf } from './objects.ts';

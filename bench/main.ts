@@ -1,4 +1,6 @@
+import { execFileSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type RenderFigures, measureRender } from './render.ts';
 import { measureStandalone, type StandaloneFigures } from './standalone.ts';
@@ -80,6 +82,8 @@ if (values.help) process.stdout.write(HELP);
 else {
   const haproxy = process.env['HAPROXY'];
   if (haproxy === undefined) throw new Error('HAPROXY names no HAProxy');
+  // Memory and start are those of the bundles, which is what runs in an image.
+  execFileSync(process.execPath, [fileURLToPath(new URL('../tools/build.ts', import.meta.url))]);
   const all: Figures[] = [];
   for (const n of values.n.split(',').map(Number)) {
     process.stderr.write(`measuring N = ${String(n)} …\n`);

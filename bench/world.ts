@@ -62,7 +62,7 @@ export const slice = (name: string, namespace: string, ports: readonly number[])
 });
 
 const list = (items: readonly object[]): string =>
-  JSON.stringify({ apiVersion: 'v1', kind: 'List', items });
+  `${JSON.stringify({ apiVersion: 'v1', kind: 'List', items })}\n`;
 
 /** Windows of zero for every resource: the bench measures work, not waiting. */
 const NO_WINDOWS = {

@@ -183,6 +183,8 @@ export type AgentNotification =
       readonly details: readonly string[];
     }
   | { readonly type: 'AgentState'; readonly pod: Pod; readonly state: AgentState }
+  /** The pod was found to hold its target: nothing was sent. */
+  | { readonly type: 'UpToDate'; readonly pod: Pod; readonly planId: Digest }
   | { readonly type: 'PodGone'; readonly pod: Pod };
 
 /** The agent could not be asked; `code` is stable. */

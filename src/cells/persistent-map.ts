@@ -69,7 +69,7 @@ export class PersistentMap<V> {
     for (const [key, value] of changes) {
       const index = shardOf(key);
       const shard = touched.get(index) ?? this.#shards[index] ?? EMPTY_SHARD;
-      if (shard.get(key) === value && (value !== undefined || !shard.has(key))) continue;
+      if (holds(shard, key, value)) continue;
       const copy = touched.get(index) ?? new Map(shard);
       touched.set(index, copy);
       const grows = assign(copy, key, value);
@@ -120,6 +120,10 @@ export class PersistentMap<V> {
     return keys;
   }
 }
+
+/** Nothing would change: the value is there, or the key to be removed is not. */
+const holds = <V>(shard: Shard<V>, key: string, value: V | undefined): boolean =>
+  shard.get(key) === value && (value !== undefined || !shard.has(key));
 
 /** Sets or removes one key; how much the size changes. */
 const assign = <V>(shard: Map<string, V>, key: string, value: V | undefined): number => {

@@ -1,6 +1,15 @@
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { combineLatest, lastValueFrom, map, type Observable, of, switchMap, take } from 'rxjs';
+import {
+  auditTime,
+  combineLatest,
+  lastValueFrom,
+  map,
+  type Observable,
+  of,
+  switchMap,
+  take,
+} from 'rxjs';
 import type { ConfigEvent } from '../ports.ts';
 import type { Render, RenderResult } from '../render/render.ts';
 import type { Problem } from '../snapshot/problem.ts';
@@ -17,6 +26,9 @@ export interface Rendered {
   readonly problems: readonly Problem[];
 }
 
+/** How long the list of problems gets to be complete once there is a render, in milliseconds. */
+const SETTLE_MS = 20;
+
 /** Reads and renders a directory once. Throws CommandError when it is none. */
 export const renderDirectory = async (path: string, options: CompileOptions): Promise<Rendered> => {
   const directory = await existing(path);
@@ -26,13 +38,14 @@ export const renderDirectory = async (path: string, options: CompileOptions): Pr
     switchMap((event) =>
       event.ok
         ? snapshots((resource) => source.watch(resource), event.engine.watched).pipe(
-            take(1),
             switchMap((snapshot) => event.engine.render(snapshot)),
           )
         : of(event),
     ),
   );
+  // Which kinds nobody watches is known a turn after the watches have begun, so they go on until then.
   const rendered$ = combineLatest([result$, source.problems$]).pipe(
+    auditTime(SETTLE_MS),
     take(1),
     map(([result, problems]): Rendered => {
       if ('render' in result) {

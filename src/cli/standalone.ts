@@ -22,7 +22,7 @@ import { initialStatus, isConfirming, statusStep, type Status } from '../http/st
 import type { Notification, Observer, ResourceSource } from '../ports.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { createAgentClient } from '../sinks/agent-client.ts';
-import { logLines, type LogLine } from '../sinks/log.ts';
+import { createLog, type LogLine } from '../sinks/log.ts';
 import { createMetrics } from '../sinks/metrics.ts';
 import { processMetrics } from '../sinks/process-metrics.ts';
 import { countingWatchEvents } from '../sinks/watch-metrics.ts';
@@ -132,12 +132,13 @@ const watchStatus = ({ logger, haproxy, source }: StandaloneSettings, isolation:
     facts: { haproxy: haproxy.version, checkerIsolation: isolation() },
   });
   const record = createMetrics(registry, read);
+  const linesOf = createLog();
   const observe: Observer = ({ notifications$ }) =>
     notifications$.pipe(
       tap((event: Notification) => {
         status = statusStep(status, event);
         record(event);
-        for (const line of logLines(event)) writeLine(logger, line);
+        for (const line of linesOf(event)) writeLine(logger, line);
       }),
       ignoreElements(),
     );

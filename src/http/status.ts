@@ -120,6 +120,8 @@ const changes: Changes = {
   ReloadDone: (status, { pod, ok, message }) =>
     withAgent(status, pod, ok ? { confirmed: true } : { lastError: message }),
   ApplyFailed: (status, { pod, message }) => withAgent(status, pod, { lastError: message }),
+  UpToDate: (status, { pod, planId }) =>
+    withAgent(status, pod, { planId, lastError: undefined, confirmed: true }),
   AgentState: (status, { pod, state }) => withAgent(status, pod, { state }),
   PodGone: ({ agents }, { pod }) => ({
     agents: Object.fromEntries(Object.entries(agents).filter(([key]) => key !== pod.key)),
@@ -132,7 +134,8 @@ const isConfirmed = (outcome: string): boolean => outcome !== 'scheduled' && out
 /** Whether an event says that a pod's HAProxy runs what it was sent. */
 export const isConfirming = (event: Notification): boolean =>
   (event.type === 'Applied' && isConfirmed(event.outcome.outcome)) ||
-  (event.type === 'ReloadDone' && event.ok);
+  (event.type === 'ReloadDone' && event.ok) ||
+  event.type === 'UpToDate';
 
 const verdictMessage = (verdict: Of<'Checked'>['checked']['verdict']): string | undefined => {
   if (verdict.result === 'refused') return verdict.message;

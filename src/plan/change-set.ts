@@ -53,7 +53,7 @@ export interface ReloadReason {
 
 /** Difference of a plan against one pod's baseline. */
 export interface ChangeSet {
-  /** `runtime`: operations reach the plan; `files`: only files differ that nothing loaded; else `reload`. */
+  /** `runtime`: operations reach the plan; `files`: at most files differ that nothing loaded; else `reload`. */
   readonly verdict: Verdict;
   /** With verdict `runtime`: everything, in the order that never drops traffic. Else empty. */
   readonly operations: readonly Operation[];

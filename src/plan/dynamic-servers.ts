@@ -11,7 +11,6 @@ const FLAGS: ReadonlySet<string> = new Set([
   'check',
   'check-send-proxy',
   'check-ssl',
-  'no-check-send-proxy',
   'no-send-proxy',
   'no-send-proxy-v2',
   'no-ssl-reuse',

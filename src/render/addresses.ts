@@ -13,6 +13,13 @@ export const parseAddress = (text: string): Address | undefined => {
   return six === undefined ? undefined : { bits: 128, value: six };
 };
 
+const BYTE = '(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)';
+const FOUR = new RegExp(`^${BYTE}(?:\\.${BYTE}){3}$`);
+
+/** Whether {@link parseAddress} takes the text; cheap for IPv4. */
+export const isAddress = (text: string): boolean =>
+  FOUR.test(text) || parseAddress(text) !== undefined;
+
 /** Whether a network such as `10.0.0.0/8` holds an address; undefined when one of the two is malformed. */
 export const networkContains = (network: string, address: string): boolean | undefined => {
   const [base = '', length, ...rest] = network.split('/');

@@ -1,10 +1,11 @@
 /** From placed items to the text and the sections of the configuration file. */
 import { EMPTY_CHUNK, concat, leaf, type Chunk } from '../cells/chunk.ts';
 import type { Profile, Section } from '../plan/plan.ts';
-import type { Committed, SlotPlan, TextDigests } from './committed.ts';
+import type { Committed, SlotPlan } from './committed.ts';
 import { isBlank } from './evaluate.ts';
 import { TemplateFailure } from './failure.ts';
 import type { PlacedItem } from './slot-plans.ts';
+import type { TextDigests } from './text-digests.ts';
 
 export interface AssembledConfig {
   readonly chunk: Chunk;

@@ -4,17 +4,13 @@ import { mapEntry, orderedKey, planFile, planMap } from '../plan/build.ts';
 import type { MapEntry, PlanFile } from '../plan/plan.ts';
 import type { DigestFunction } from '../plan/plan.ts';
 import { claimUpdates, mentioned, updatedLines, type CellUpdate } from './cell-updates.ts';
-import {
-  NO_LINES,
-  emptyMap,
-  type Committed,
-  type CommittedMap,
-  type TextDigests,
-} from './committed.ts';
+import { NO_LINES, emptyMap, type Committed, type CommittedMap } from './committed.ts';
 import type { DeclaredFile, Effects } from './effects.ts';
 import type { RenderedFile } from './render.ts';
 import { filePath } from './render-paths.ts';
+import { claimSlices, eachSliced, withSlices } from './slices.ts';
 import type { TemplateConfig } from './template-config.ts';
+import type { TextDigests } from './text-digests.ts';
 
 export interface FileContext {
   readonly config: TemplateConfig;
@@ -30,11 +26,11 @@ const entriesFor =
     mapEntries.filter((entry) => entry.map === map).map(({ key, value }) => [key, value] as const);
 
 /** The maps after some updates; a map that no update mentions stays the object it was. */
-export const assembleMaps = (
+export function* assembleMaps(
   before: Committed,
   updates: Updates,
   { config, digest, digests }: FileContext,
-): ReadonlyMap<string, CommittedMap> => {
+): Generator<void, ReadonlyMap<string, CommittedMap>> {
   const touched = mentioned(updates, ({ mapEntries }) => mapEntries.map(({ map }) => map));
   const maps = new Map(before.maps);
   for (const [name, { ordered }] of config.maps) {
@@ -42,18 +38,19 @@ export const assembleMaps = (
     if (old !== undefined && !touched.has(name)) continue;
     const map = ordered
       ? orderedMap(old ?? emptyMap(digest), { updates, name, digest })
-      : unorderedMap(old ?? emptyMap(digest), { updates, name, digest });
+      : yield* unorderedMap(old ?? emptyMap(digest), { updates, name, digest });
     const path = filePath(config.dataplane, 'map', name);
     const text = map.chunks.chunk;
     const { entries } = map;
     const record = planMap(
-      { path, ordered, entries, text: digests.of(text), size: text.size },
+      { path, ordered, entries, text: digests.of(text, path), size: text.size },
       digest,
     );
+    yield;
     maps.set(name, { ...map, record, file: { path, kind: 'map', text } });
   }
   return maps;
-};
+}
 
 interface MapUpdate {
   readonly updates: Updates;
@@ -61,18 +58,28 @@ interface MapUpdate {
   readonly digest: DigestFunction;
 }
 
-const unorderedMap = (old: CommittedMap, { updates, name, digest }: MapUpdate): CommittedMap => {
-  const { ledger, touched } = old.ledger.with(claimUpdates(updates, entriesFor(name)));
+function* unorderedMap(
+  old: CommittedMap,
+  { updates, name, digest }: MapUpdate,
+): Generator<void, CommittedMap> {
+  const changes = claimUpdates(updates, entriesFor(name));
+  yield;
+  const { ledger, touched } = yield* claimSlices(old.ledger, changes);
   const entries = new Map<string, MapEntry | undefined>();
   const chunks = new Map<string, Chunk | undefined>();
-  for (const [key, value] of touched) {
+  yield* eachSliced(touched, ([key, value]) => {
     const known = old.entries.get(key);
-    if (known !== undefined && known.value === value) continue;
+    if (known !== undefined && known.value === value) return;
     entries.set(key, value === undefined ? undefined : mapEntry(key, value, digest));
     chunks.set(key, value === undefined ? undefined : leaf(`${key} ${value}\n`));
-  }
-  return { ...old, ledger, entries: old.entries.with(entries), chunks: old.chunks.with(chunks) };
-};
+  });
+  return {
+    ...old,
+    ledger,
+    entries: yield* withSlices(old.entries, entries),
+    chunks: yield* withSlices(old.chunks, chunks),
+  };
+}
 
 /** Positions shift, so all entries are looked at; equal ones keep their records. */
 const orderedMap = (old: CommittedMap, { updates, name, digest }: MapUpdate): CommittedMap => {

@@ -1,6 +1,6 @@
 /** Puts a render together: the records of the last one, and what changed since. */
 import { chunkTexts, type Chunk } from '../cells/chunk.ts';
-import type { PersistentMap } from '../cells/persistent-map.ts';
+import { byCodeUnits, type PersistentMap } from '../cells/persistent-map.ts';
 import { buildPlan, profileRecord } from '../plan/build.ts';
 import type { MerkleMap } from '../plan/merkle-map.ts';
 import type { Backend, Plan, PlanFile, Profile } from '../plan/plan.ts';
@@ -20,6 +20,7 @@ import { TemplateFailure } from './failure.ts';
 import type { Claim } from './ledger.ts';
 import { filePath } from './render-paths.ts';
 import type { RenderedFile } from './render.ts';
+import { claimSlices, withSlices } from './slices.ts';
 import type { PlacedRoot } from './slot-plans.ts';
 
 export interface CommitInput {
@@ -36,9 +37,6 @@ export interface CommitOutput {
   readonly files: ReadonlyMap<string, RenderedFile>;
 }
 
-/** Claims of backends are sliced: a render from scratch has thousands. */
-const SLICE = 4096;
-
 /**
  * The state after the updates, with its plan and files.
  *
@@ -51,7 +49,7 @@ export function* commit(
   const notable = updatedNotable(before.notable, updates);
   yield;
   const { claims: backendClaims, backends, chunks } = yield* commitBackends(before, updates);
-  const maps = assembleMaps(before, updates, context);
+  const maps = yield* assembleMaps(before, updates, context);
   yield;
   const lists = assembleLists(before, updates);
   const { claims: fileClaims, touched } = assembleDeclared(before, updates);
@@ -98,16 +96,14 @@ function* commitBackends(
   const changes = claimUpdates(updates, ({ backends }) =>
     backends.map((one) => [one.name, one] as const),
   );
-  const { ledger, touched } = before.backendClaims.with(changes);
-  let { backends, backendChunks: chunks } = before;
-  const names = [...touched.keys()].sort();
   yield;
-  for (let start = 0; start < names.length; start += SLICE) {
-    const slice = names.slice(start, start + SLICE);
-    backends = backends.with(new Map(slice.map((name) => [name, touched.get(name)?.backend])));
-    chunks = chunks.with(new Map(slice.map((name) => [name, touched.get(name)?.text])));
-    yield;
-  }
+  const { ledger, touched } = yield* claimSlices(before.backendClaims, changes);
+  const sorted = [...touched].sort(([left], [right]) => byCodeUnits(left, right));
+  const records = new Map(sorted.map(([name, one]) => [name, one?.backend]));
+  const texts = new Map(sorted.map(([name, one]) => [name, one?.text]));
+  yield;
+  const backends = yield* withSlices(before.backends, records);
+  const chunks = yield* withSlices(before.backendChunks, texts);
   return { claims: ledger, backends, chunks };
 }
 
@@ -258,7 +254,7 @@ const finish = (
   const plan = buildPlan(
     {
       ...{ sections, backends, profiles, maps: planMaps, files: planFiles },
-      config: { path, digest: digests.of(chunk), size: chunk.size },
+      config: { path, digest: digests.of(chunk, path), size: chunk.size },
     },
     digest,
   );

@@ -10,7 +10,7 @@ import type {
   PlanMap,
   Profile,
 } from '../plan/plan.ts';
-import { chunkText, type Chunk } from '../cells/chunk.ts';
+import { chunkText } from '../cells/chunk.ts';
 import type { DeclaredBackend, DeclaredFile } from './effects.ts';
 import type { CellResult, RootResult } from './evaluate.ts';
 import { Ledger } from './ledger.ts';
@@ -101,21 +101,3 @@ const sameFile = (left: DeclaredFile, right: DeclaredFile): boolean =>
   left.reloadOnChange === right.reloadOnChange &&
   left.content.size === right.content.size &&
   chunkText(left.content) === chunkText(right.content);
-
-/** Digests of texts, kept for as long as the text is. */
-export class TextDigests {
-  readonly #digest: DigestFunction;
-  readonly #known = new WeakMap<Chunk, string>();
-
-  constructor(digest: DigestFunction) {
-    this.#digest = digest;
-  }
-
-  of(chunk: Chunk): string {
-    const known = this.#known.get(chunk);
-    if (known !== undefined) return known;
-    const digest = this.#digest(chunkText(chunk));
-    this.#known.set(chunk, digest);
-    return digest;
-  }
-}

@@ -2,7 +2,7 @@
 import { backendRecord, PlanError } from '../plan/build.ts';
 import type { Server } from '../plan/plan.ts';
 import { chunkText } from '../cells/chunk.ts';
-import { parseAddress } from './addresses.ts';
+import { isAddress } from './addresses.ts';
 import type { Emitter } from './emitters.ts';
 import { TemplateFailure } from './failure.ts';
 import {
@@ -16,7 +16,7 @@ import {
 } from './parameters.ts';
 import type { Run } from './run.ts';
 import { EMPTY_TEXT, Text } from './text.ts';
-import { isRecord, type Arguments } from './values.ts';
+import { isRecord, kindOf, listOf, type Arguments } from './values.ts';
 import { Profile, Writer } from './writer.ts';
 
 const MEMBERS = [
@@ -61,7 +61,7 @@ export const declareBackend = ({ positional }: Arguments, run: Run): Text => {
     balance: wordArgument(members['balance'] ?? 'roundrobin', 'backend().balance', balance),
     ...hashTypeOf(members['hashType']),
   };
-  const servers = listArgument(members['servers'], 'backend().servers')
+  const servers = elementsOf(members['servers'])
     .map((server) => serverOf(server, name))
     .sort((left, right) => (left.name < right.name ? -1 : Number(left.name > right.name)));
   const head = [
@@ -124,7 +124,7 @@ const serverOf = (value: unknown, backend: string): Server => {
   const name = wordArgument(value['name'], `the name of ${where}`);
   if (name.length > 127) refuseArgument(`the name of ${where}`, 'is longer than 127 characters');
   const address = wordArgument(value['address'], `the address of ${where}`);
-  if (parseAddress(address) === undefined) {
+  if (!isAddress(address)) {
     refuseArgument(`the address of ${where}`, 'is no IPv4 or IPv6 address');
   }
   const state = value['state'] ?? 'ready';
@@ -142,6 +142,12 @@ const serverOf = (value: unknown, backend: string): Server => {
     ),
   };
 };
+
+/** Servers are checked one by one, so they need not be stripped of brands first. */
+const elementsOf = (servers: unknown): readonly unknown[] =>
+  servers === undefined || servers === null
+    ? []
+    : (listOf(servers) ?? refuseArgument('backend().servers', `is ${kindOf(servers)}, not a list`));
 
 const integerOf = (value: unknown, name: string, [low, high]: readonly [number, number]): number =>
   typeof value === 'number' && Number.isInteger(value) && value >= low && value <= high

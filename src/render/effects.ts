@@ -57,12 +57,11 @@ const NOTHING: Effects = {
 
 /** The same effects, with what is empty shared by all cells: most cells declare one thing. */
 export const compactEffects = (effects: Effects): Effects => {
-  if (Object.values(effects).every((declared: readonly unknown[]) => declared.length === 0)) {
-    return NOTHING;
-  }
+  const { backends, mapEntries, files, certificateLines, statuses, problems } = effects;
+  const count = backends.length + mapEntries.length + files.length + certificateLines.length;
+  if (count + statuses.length + problems.length === 0) return NOTHING;
   const shared = <T>(declared: T[]): T[] =>
     declared.length === 0 ? (NONE as unknown as T[]) : declared;
-  const { backends, mapEntries, files, certificateLines, statuses, problems } = effects;
   return {
     backends: shared(backends),
     mapEntries: shared(mapEntries),

@@ -6,6 +6,7 @@ import { globalScope } from './functions.ts';
 import type { TemplateEngine } from './render.ts';
 import { Renderer } from './renderer.ts';
 import type { TemplateConfig } from './template-config.ts';
+import { joiningHasher, type TextHasher } from './text-digests.ts';
 import { compileTemplates } from './template-set.ts';
 
 export interface EngineParts {
@@ -14,6 +15,8 @@ export interface EngineParts {
   readonly routing: { route(snapshot: Snapshot): RouteModel };
   /** Hex SHA-256 of UTF-8 text. */
   readonly digest: DigestFunction;
+  /** The same for text in pieces, so that a change of a long file is cheap. Default: made of `digest`. */
+  readonly hasher?: () => TextHasher;
   /** What the fleet's HAProxy can do, `capabilities` in templates. Default: version 3.0 and nothing else. */
   readonly capabilities?: Readonly<Record<string, string | number | boolean>>;
 }
@@ -27,12 +30,20 @@ export const createEngine = ({
   config,
   routing,
   digest,
+  hasher = () => joiningHasher(digest),
   capabilities,
 }: EngineParts): CreatedEngine => {
   const globals = globalScope(config, capabilities ?? { haproxy: '3.0' });
   const compiled = compileTemplates(config, globals);
   if (!compiled.ok) return compiled;
-  const renderer = new Renderer({ config, set: compiled.set, globals, routing, digest });
+  const renderer = new Renderer({
+    config,
+    set: compiled.set,
+    globals,
+    routing,
+    digest,
+    hasher,
+  });
   return {
     ok: true,
     engine: {

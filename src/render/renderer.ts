@@ -1,7 +1,5 @@
 /** The cells of one configuration over time: evaluates what a snapshot changed, and keeps everything else. */
 import { CellIndex, Slot } from '../cells/cells.ts';
-import { OrderedChunks } from '../cells/ordered-chunks.ts';
-import { PersistentMap } from '../cells/persistent-map.ts';
 import type { Chunk } from '../cells/chunk.ts';
 import type { DigestFunction } from '../plan/plan.ts';
 import { PlanError } from '../plan/build.ts';
@@ -12,27 +10,23 @@ import type { FileContext } from './assemble-files.ts';
 import type { CellUpdate } from './cell-updates.ts';
 import { commit, type CommitOutput } from './commit.ts';
 import {
-  TextDigests,
   nothingCommitted,
   type Committed,
   type CommittedSlot,
   type SlotPlan,
 } from './committed.ts';
-import {
-  evaluateCell,
-  evaluateRoot,
-  type CellResult,
-  type RootResult,
-  type Surroundings,
-} from './evaluate.ts';
+import { evaluateRoot, type CellResult, type RootResult, type Surroundings } from './evaluate.ts';
 import { TemplateFailure } from './failure.ts';
 import { provenanceOf } from './provenance.ts';
 import type { RenderPhase, RenderResult } from './render.ts';
 import type { Scope } from './run.ts';
 import { cellOwner, placeSlots, rootOwner, type PlacedRoot } from './slot-plans.ts';
+import { withSlices } from './slices.ts';
+import { NO_SLOT, cellsOf, changedKeys, goneCells, textOf } from './slot-cells.ts';
 import type { TemplateConfig } from './template-config.ts';
 import type { TemplateSet } from './template-set.ts';
 import { ReadKeys, SnapshotWorld } from './world.ts';
+import { TextDigests, type TextHasher } from './text-digests.ts';
 
 export interface RendererParts {
   readonly config: TemplateConfig;
@@ -40,6 +34,7 @@ export interface RendererParts {
   readonly globals: Scope;
   readonly routing: { route(snapshot: Snapshot): RouteModel };
   readonly digest: DigestFunction;
+  readonly hasher: () => TextHasher;
 }
 
 interface Counts {
@@ -69,7 +64,7 @@ export class Renderer {
   constructor(parts: RendererParts) {
     this.#parts = parts;
     const { config, digest } = parts;
-    this.#context = { config, digest, digests: new TextDigests(digest) };
+    this.#context = { config, digest, digests: new TextDigests(parts.hasher) };
     this.#keys = new ReadKeys(config.watched);
     this.#committed = nothingCommitted(digest);
   }
@@ -119,7 +114,8 @@ export class Renderer {
       slots.set(slot.id, yield* this.#evaluateSlot(slot, around, { counts, updates }));
     }
     for (const [id, { collection, results }] of this.#committed.slots) {
-      if (!slots.has(id)) updates.push(...goneCells(id, collection, results));
+      if (slots.has(id)) continue;
+      for (const update of goneCells(id, collection, results)) updates.push(update);
     }
     const problems = problemsOf(updates);
     if (problems.length > 0) return failed('template', problems);
@@ -177,8 +173,8 @@ export class Renderer {
     }
     return {
       collection,
-      results: before.results.with(results),
-      chunks: before.chunks.with(chunks),
+      results: yield* withSlices(before.results, results),
+      chunks: yield* withSlices(before.chunks, chunks),
     };
   }
 
@@ -223,61 +219,6 @@ export class Renderer {
     };
   }
 }
-
-const NO_SLOT: CommittedSlot = {
-  collection: PersistentMap.EMPTY,
-  results: PersistentMap.EMPTY,
-  chunks: OrderedChunks.EMPTY,
-};
-
-interface SlotWork {
-  readonly plan: SlotPlan;
-  readonly slot: Slot<CellResult>;
-  readonly around: Surroundings;
-  readonly counts: Counts;
-}
-
-/** What the cell of a key makes now: kept, or evaluated; undefined when its element is gone. */
-const cellsOf =
-  ({ plan: { tag, collection, map, declaresBackends }, slot, around, counts }: SlotWork) =>
-  (key: string): CellResult | undefined => {
-    const element = collection.get(key);
-    if (element === undefined) {
-      slot.drop(key);
-      return undefined;
-    }
-    const kept = slot.valid(key, element);
-    if (kept !== undefined) return kept.result;
-    counts.evaluated += 1;
-    const { result, reads } = evaluateCell({ tag, element, map, declaresBackends }, around);
-    return slot.keep(key, { argument: element, result, reads }).result;
-  };
-
-const textOf = (result: CellResult | undefined): Chunk | undefined =>
-  result === undefined || result.chunk.size === 0 ? undefined : result.chunk;
-
-/** Keys whose element is another one than in the last complete render, or whose cell has become invalid since. */
-function* changedKeys(
-  now: PersistentMap<unknown>,
-  before: PersistentMap<unknown>,
-  { stale }: Slot<CellResult>,
-): Generator<string> {
-  const changed = new Set<string>();
-  for (const { key } of now.differences(before)) {
-    changed.add(key);
-    yield key;
-  }
-  for (const key of [...stale]) if (!changed.has(key)) yield key;
-}
-
-const goneCells = (
-  slot: string,
-  collection: PersistentMap<unknown>,
-  results: PersistentMap<CellResult>,
-): CellUpdate[] =>
-  collection
-    .keys()
-    .map((key) => ({ owner: `${slot}|${key}`, before: results.get(key), after: undefined }));
 
 /** A complete render has no problems, so all there are come from the updates. */
 const problemsOf = (updates: readonly CellUpdate[]): readonly Problem[] =>

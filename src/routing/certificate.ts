@@ -5,7 +5,7 @@ import type { InspectKeyPair } from './model.ts';
 
 /** A key pair fit to be served, or what is wrong with its Secret. Never holds a Secret's values in a complaint. */
 export type KeyPair =
-  | { readonly ok: true; readonly pem: string }
+  | { readonly ok: true; readonly pem: string; readonly names: readonly string[] }
   | { readonly ok: false; readonly complaint: Complaint };
 
 const CERTIFICATES = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
@@ -87,7 +87,7 @@ export const readKeyPair = (
       'Put a certificate and the key that belongs to it into the Secret.',
     );
   }
-  return { ok: true, pem: `${[...chain, key].join('\n')}\n` };
+  return { ok: true, pem: `${[...chain, key].join('\n')}\n`, names: report.names };
 };
 
 /** Remembers what was read of a Secret as long as the object lives: inspecting a key pair is costly. */

@@ -1,4 +1,4 @@
-import type { ObjectKey, ObjectRef } from '../snapshot/objects.ts';
+import type { ObjectRef } from '../snapshot/objects.ts';
 import type { Problem } from '../snapshot/problem.ts';
 import { byCodeUnits } from '../cells/persistent-map.ts';
 import type { ServiceReference } from './service-reference.ts';
@@ -50,7 +50,7 @@ export interface CertificateClaim {
   readonly owner: Owner;
   readonly namespace: string;
   readonly secret: string;
-  /** Empty: served for what the certificate itself names. */
+  /** Empty: served for what the certificate itself names, as far as nobody else claims it. */
   readonly hosts: readonly string[];
   readonly field: string;
 }
@@ -79,34 +79,3 @@ export const byAge = (left: Owner, right: Owner): number =>
 /** Who decides which certificate a host is served with: those who have a rule for it, then by age. */
 export const byRuleAndAge = (left: ServerNameClaim, right: ServerNameClaim): number =>
   Number(right.hasRule) - Number(left.hasRule) || byAge(left.owner, right.owner);
-
-/** Claims of many owners on many keys: hosts, backends, certificates. */
-export class ClaimTable<T> {
-  readonly #claims = new Map<string, Map<ObjectKey, T>>();
-
-  /** Owners and their claims on `key`, in no stated order. */
-  of(key: string): ReadonlyMap<ObjectKey, T> {
-    return this.#claims.get(key) ?? new Map<ObjectKey, T>();
-  }
-
-  /** Replaces what an owner claims; every key of before and after joins `touched`. */
-  replace({ owner, before, after }: ClaimChange<T>, touched: Set<string>): void {
-    for (const key of before.keys()) {
-      touched.add(key);
-      const claims = this.#claims.get(key);
-      claims?.delete(owner);
-      if (claims?.size === 0) this.#claims.delete(key);
-    }
-    for (const [key, claim] of after) {
-      touched.add(key);
-      const claims = this.#claims.get(key) ?? new Map<ObjectKey, T>();
-      this.#claims.set(key, claims.set(owner, claim));
-    }
-  }
-}
-
-interface ClaimChange<T> {
-  readonly owner: ObjectKey;
-  readonly before: ReadonlyMap<string, T>;
-  readonly after: ReadonlyMap<string, T>;
-}

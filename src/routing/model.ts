@@ -48,7 +48,7 @@ export interface BackendModel {
 
 export interface CertificateModel {
   readonly name: string;
-  /** Server names it is served for, sorted; empty = only what the certificate itself names. */
+  /** Server names it is served for, sorted; empty only for the default certificate. */
   readonly hosts: readonly string[];
   /** PEM of certificate chain and key. Secret: never logged, never published. */
   readonly pem: string;

@@ -17,6 +17,14 @@ const NOTHING = {
   serverNames: new Map<string, never>(),
 };
 
+const NOTHING_TO_SERVE: Complaint = {
+  severity: 'warning',
+  reason: 'NothingToServe',
+  field: 'spec',
+  message: 'The Ingress has neither rules nor a default backend; it has no effect.',
+  nextStep: 'Add spec.rules or spec.defaultBackend.',
+};
+
 /** Collects the Service ports that one Ingress refers to. */
 class BackendReader {
   readonly claims = new Map<string, BackendClaim>();
@@ -117,6 +125,7 @@ export const readIngress = (ingress: KubeObject): Contribution => {
   const catchAll = defaultBackend !== undefined && listAt(ingress, 'spec', 'rules').length === 0;
   const paths = catchAll ? new Map<string, PathClaim[]>([[ANY_HOST, []]]) : rules;
   const { covers, ...tls } = readTls(ingress, [...paths.keys()], context);
+  if (paths.size === 0 && problems.length === 0) report(NOTHING_TO_SERVE);
   const hosts = new Map<string, HostClaim>();
   for (const [host, claims] of paths) {
     hosts.set(host, { owner, paths: claims, defaultBackend, tls: covers(host) });

@@ -31,7 +31,6 @@ export interface Routing {
   route(snapshot: Snapshot): RouteModel;
 }
 
-const RESOURCES = ['ingressclasses', 'ingresses', 'services', 'endpointslices', 'secrets'] as const;
 const SERVICE_LABEL = 'kubernetes.io/service-name';
 
 const EMPTY: Store = {
@@ -44,13 +43,12 @@ const EMPTY: Store = {
 const storeOf = (snapshot: Snapshot, resource: string): Store =>
   snapshot.resources.includes(resource) ? snapshot.store(resource) : EMPTY;
 
-/** Differences of two snapshots that do not follow each other: identity of every object is compared once. */
-function* scan(before: Snapshot | undefined, after: Snapshot): Generator<ObjectChange> {
+const RESOURCES = ['ingresses', 'services', 'endpointslices', 'secrets'] as const;
+
+/** Differences of two snapshots that do not follow each other: the identity of every object is compared. */
+function* scan(before: Snapshot, after: Snapshot): Generator<ObjectChange> {
   for (const resource of RESOURCES) {
-    const [old, now] = [
-      before === undefined ? EMPTY : storeOf(before, resource),
-      storeOf(after, resource),
-    ];
+    const [old, now] = [storeOf(before, resource), storeOf(after, resource)];
     if (old === now) continue;
     const rest = new Map(old.list().map((object) => [objectKey(object), object]));
     for (const object of now.list()) {
@@ -63,8 +61,8 @@ function* scan(before: Snapshot | undefined, after: Snapshot): Generator<ObjectC
   }
 }
 
-const changesTo = (before: Snapshot | undefined, after: Snapshot): Iterable<ObjectChange> => {
-  if (before?.version === after.version - 1) return after.changes;
+const changesTo = (before: Snapshot, after: Snapshot): Iterable<ObjectChange> => {
+  if (before.version === after.version - 1) return after.changes;
   return before instanceof IndexedSnapshot && after instanceof IndexedSnapshot
     ? changesBetween(before, after)
     : scan(before, after);
@@ -96,8 +94,11 @@ class IncrementalRouting implements Routing {
     const classes = this.#readClasses(snapshot);
     const reclassified = classes !== this.#classes;
     this.#classes = classes;
-    for (const change of changesTo(routed?.snapshot, snapshot)) this.#follow(change, classes);
-    if (reclassified && routed !== undefined) this.#reclassify(snapshot, classes);
+    if (routed !== undefined) {
+      for (const change of changesTo(routed.snapshot, snapshot)) this.#follow(change, classes);
+    }
+    // From scratch the Ingresses are enough: what they refer to is looked up.
+    if (routed === undefined || reclassified) this.#contributeAll(snapshot, classes);
     const model = this.#state.update(this.#sources(snapshot));
     this.#routed = { snapshot, model };
     return model;
@@ -147,7 +148,7 @@ class IncrementalRouting implements Routing {
     this.#state.contribute(key, ours ? readIngress(ingress) : undefined);
   }
 
-  #reclassify(snapshot: Snapshot, classes: ServedClasses): void {
+  #contributeAll(snapshot: Snapshot, classes: ServedClasses): void {
     for (const ingress of storeOf(snapshot, 'ingresses').list()) {
       this.#contribute(objectKey(ingress), ingress, classes);
     }

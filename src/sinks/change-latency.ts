@@ -69,6 +69,8 @@ export const createChangeLatency = (
         return [];
       case 'Applied':
         return isConfirmed(event) ? confirmed(event.pod.key, event.planId) : [];
+      case 'UpToDate':
+        return confirmed(event.pod.key, event.planId);
       case 'ReloadDone':
         return event.ok ? confirmed(event.pod.key, event.planId) : [];
       case 'PodGone':

@@ -16,7 +16,7 @@ import {
   type Desired,
   type Pod,
 } from '../ports.ts';
-import type { ApplyConflict, ApplyOutcome, StoredPlan } from '../protocol/protocol.ts';
+import type { ApplyConflict, ApplyOutcome, Digest, StoredPlan } from '../protocol/protocol.ts';
 import type { DataplaneSettings } from '../render/render.ts';
 import { decide, type Decision, type PodKnowledge } from './decide.ts';
 import { afterOutcome, learn, needsStoredPlan, type KnownRenders } from './knowledge.ts';
@@ -59,6 +59,8 @@ export const createConvergence = (
   let failures = 0;
   let sequence = 0;
   let lastReloadAt: number | undefined;
+  /** Plan of a reload that was scheduled and whose result was not read yet. */
+  let awaited: Digest | undefined;
   let whole: ReadonlySet<string> = new Set();
   // A scheduled reload ends without an answer: from here on the pod is asked first.
   let lookAt = Infinity;
@@ -96,8 +98,9 @@ export const createConvergence = (
           mergeMap((stored) => {
             const before = known;
             known = learn(state, stored, { known: before, renders: options.known });
-            const seen = observations(level, state, { before, known, lastReloadAt });
+            const seen = observations(level, state, { before, known, lastReloadAt, awaited });
             lastReloadAt = state.lastReload?.atMs ?? 0;
+            if (state.lastReload?.planId === awaited) awaited = undefined;
             return of(...seen);
           }),
         );
@@ -110,7 +113,12 @@ export const createConvergence = (
       const decision = decide(level.desired, known);
       if (decision.do === 'nothing') {
         failures = 0;
-        return EMPTY;
+        const { pod } = level;
+        const { applied } = known.roles;
+        const untouched = tries === TRIES && decision.why === 'up-to-date' && applied !== null;
+        return untouched
+          ? of<AgentNotification>({ type: 'UpToDate', pod, planId: applied })
+          : EMPTY;
       }
       return tries === 0
         ? failed(level, 'conflict', 'the pod kept changing between its state and the apply')
@@ -140,9 +148,16 @@ export const createConvergence = (
         known = afterOutcome(context.known, decision, answer);
         const durationMs = asyncScheduler.now() - startedAt;
         const applied = describe(level, decision, { answer, durationMs });
+        noteReload(decision, answer);
         return concat(of(applied), onOutcome(level, answer, context.tries));
       }),
     );
+  };
+
+  /** A reload that the answer itself told of is not told again when the pod is asked next. */
+  const noteReload = ({ planId }: Apply, { outcome }: ApplyOutcome): void => {
+    if (outcome === 'reload' || outcome === 'rejected') lastReloadAt = undefined;
+    if (outcome === 'scheduled') awaited = planId;
   };
 
   const onConflict = (level: Level, answer: ApplyConflict, tries: number): Notifications => {

@@ -8,10 +8,48 @@ export interface LogLine {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** The lines that tell a person what happened; nothing for what only machines care about. Pure. */
-export const logLines = (event: Notification): readonly LogLine[] => {
-  const describe = lines[event.type] as ((event: Notification) => readonly LogLine[]) | undefined;
-  return describe === undefined ? [] : describe(event);
+/**
+ * Returns what turns each event into the lines that tell a person what happened; nothing for what only machines care about.
+ * A problem that lasts is told once: again only after it was gone.
+ */
+export const createLog = (): ((event: Notification) => readonly LogLine[]) => {
+  const open = new Map<ProblemList, ReadonlySet<Problem | string>>();
+  const unTold = (list: ProblemList, problems: readonly Problem[]): readonly Problem[] => {
+    const before = open.get(list);
+    // By identity first: of thousands of problems most are those of the render before.
+    open.set(list, new Set(problems.flatMap((problem) => [problem, describeProblem(problem)])));
+    return problems.filter(
+      (problem) => before?.has(problem) !== true && before?.has(describeProblem(problem)) !== true,
+    );
+  };
+  return (event) => {
+    const told = lines[event.type] as ((event: Notification) => readonly LogLine[]) | undefined;
+    return [...(told?.(event) ?? []), ...problemLines(event, unTold)];
+  };
+};
+
+/** Lists of problems that are told anew as a whole each time. */
+type ProblemList = 'source' | 'config' | 'render';
+
+/** The problems that an event brings and that were not told before. Pure. */
+const problemLines = (
+  event: Notification,
+  unTold: (list: ProblemList, problems: readonly Problem[]) => readonly Problem[],
+): readonly LogLine[] => {
+  switch (event.type) {
+    case 'SourceProblems':
+      return unTold('source', event.problems).map(problemLine);
+    case 'ConfigRefused':
+      return unTold('config', event.problems).map(problemLine);
+    case 'ConfigLoaded':
+      return unTold('config', []).map(problemLine);
+    case 'Rendered':
+      return unTold('render', event.render.problems).map(problemLine);
+    case 'RenderFailed':
+      return unTold('render', event.failure.problems).map(problemLine);
+    default:
+      return [];
+  }
 };
 
 type Of<T extends Notification['type']> = Extract<Notification, { type: T }>;
@@ -29,11 +67,7 @@ const lines: Lines = {
       generation,
     }),
   ],
-  ConfigRefused: ({ problems }) => [
-    line('error', 'configuration refused, the one before stays in force'),
-    ...problems.map(problemLine),
-  ],
-  SourceProblems: ({ problems }) => problems.map(problemLine),
+  ConfigRefused: () => [line('error', 'configuration refused, the one before stays in force')],
   Snapshot: ({ snapshot }) => [
     line('info', `changed: ${describeChanges(snapshot.changes)}`, {
       version: snapshot.version,
@@ -50,14 +84,12 @@ const lines: Lines = {
         backends: render.plan.backends.size,
       },
     ),
-    ...render.problems.map(problemLine),
   ],
   RenderFailed: ({ failure, durationMs }) => [
     line('error', `render failed in phase ${failure.phase}, what is served stays`, {
       phase: failure.phase,
       durationMs,
     }),
-    ...failure.problems.map(problemLine),
   ],
   GateChanged: ({ phase, accepted }) => [
     line(
@@ -74,7 +106,11 @@ const lines: Lines = {
       { refused, to },
     ),
   ],
-  Applied: (event) => [appliedLine(event)],
+  // A rejected apply is told by the failure that follows, with what is done about it.
+  Applied: (event) => (event.outcome.outcome === 'rejected' ? [] : [appliedLine(event)]),
+  UpToDate: ({ pod, planId }) => [
+    line('debug', `${pod.name}: holds ${short(planId)} already`, { pod: pod.name, planId }),
+  ],
   ReloadDone: ({ pod, planId, ok, message, durationMs }) => [
     ok
       ? line('info', `${pod.name}: reloaded ${short(planId)} in ${ms(durationMs)}`, {
@@ -144,22 +180,18 @@ const appliedLine = ({
     noop: 'nothing to do',
     reload: `by a reload (${reasons.join('; ')})`,
     scheduled: `reload in ${ms(outcome.reloadInMs ?? 0)} (${reasons.join('; ')})`,
-    rejected: `rejected: ${outcome.error?.message ?? ''}`,
+    rejected: 'rejected',
   }[outcome.outcome];
   const what = reverted ? 'reverted to' : 'applied';
-  return line(
-    outcome.outcome === 'rejected' ? 'error' : 'info',
-    `${pod.name}: ${what} ${short(planId)} ${how} in ${ms(durationMs)}`,
-    {
-      pod: pod.name,
-      planId,
-      verdict,
-      outcome: outcome.outcome,
-      operations,
-      reasons,
-      durationMs,
-    },
-  );
+  return line('info', `${pod.name}: ${what} ${short(planId)} ${how} in ${ms(durationMs)}`, {
+    pod: pod.name,
+    planId,
+    verdict,
+    outcome: outcome.outcome,
+    operations,
+    reasons,
+    durationMs,
+  });
 };
 
 /** One problem as a line: object, field, reason, what is wrong, what to do. */

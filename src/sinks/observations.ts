@@ -1,13 +1,15 @@
 import type { AgentNotification, Pod } from '../ports.ts';
-import type { AgentState } from '../protocol/protocol.ts';
+import type { AgentState, Digest } from '../protocol/protocol.ts';
 import { driftedFiles, type PodKnowledge } from './decide.ts';
 
 /** What was known before a state was read, and what is known with it. */
 export interface Learnt {
   readonly before: PodKnowledge | undefined;
   readonly known: PodKnowledge;
-  /** `atMs` of the newest reload seen so far, 0 for none; undefined when the pod was never asked. */
+  /** `atMs` of the newest reload told so far, 0 for none; undefined when it is not known, which was told last. */
   readonly lastReloadAt: number | undefined;
+  /** Plan of a scheduled reload whose result nobody has read yet. */
+  readonly awaited: Digest | undefined;
 }
 
 /** What a state tells besides itself: reloads that ended meanwhile, files and workers that changed behind our back. */
@@ -25,10 +27,12 @@ export const observations = (
 const reloadDone = (
   pod: Pod,
   { lastReload }: AgentState,
-  { lastReloadAt }: Learnt,
+  { lastReloadAt, awaited }: Learnt,
 ): readonly AgentNotification[] => {
-  if (lastReload === null || lastReloadAt === undefined) return [];
-  if (lastReload.atMs === lastReloadAt) return [];
+  if (lastReload === null) return [];
+  const isNews =
+    lastReloadAt === undefined ? lastReload.planId === awaited : lastReload.atMs !== lastReloadAt;
+  if (!isNews) return [];
   const { planId, ok, message, durationMs } = lastReload;
   return [{ type: 'ReloadDone', pod, planId, ok, message, durationMs }];
 };

@@ -1,4 +1,4 @@
-import { filter, map, merge, type Observable, scan } from 'rxjs';
+import { filter, map, merge, type Observable, scan, startWith } from 'rxjs';
 import { foldByKey } from '../operators/fold-by-key.ts';
 import type { ResourceSource } from '../ports.ts';
 import {
@@ -30,8 +30,10 @@ export const snapshots = (
       map((changes) => ({ resource: resource.name, changes })),
     ),
   );
+  const initial = initialSnapshots(watched);
   return merge(...batches).pipe(
-    scan(snapshotStep, initialSnapshots(watched)),
+    scan(snapshotStep, initial),
+    startWith(initial),
     map(({ emit }) => emit),
     filter((snapshot) => snapshot !== undefined),
   );

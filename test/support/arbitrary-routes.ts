@@ -47,9 +47,12 @@ const ruleWords = fc.tuple(
 );
 
 const tlsWords = fc.array(
-  fc.tuple(
-    fc.constantFrom('', 'cert', 'absent'),
-    fc.constantFrom('a.example.com', '*.example.com', 'shop.org'),
+  fc.oneof(
+    fc.tuple(
+      fc.constantFrom('', 'cert', 'absent'),
+      fc.constantFrom('a.example.com', '*.example.com', 'shop.org'),
+    ),
+    fc.tuple(fc.constantFrom('', 'cert')),
   ),
   { maxLength: 1 },
 );

@@ -97,7 +97,7 @@ const mapKey = fc.oneof(
   fc.nat(9).map((number) => `host-${number}.example`),
 );
 const mapValue = fc.oneof(
-  { weight: 4, arbitrary: fc.constantFrom(...backendNames.slice(0, 4)) },
+  { weight: 2, arbitrary: fc.constantFrom(...backendNames.slice(0, 4)) },
   {
     weight: 1,
     arbitrary: fc.constantFrom('max-age=1; x', 'a "b" \\c', "it's", '#', '__proto__', 'ü'),
@@ -203,6 +203,15 @@ const renameServer = fc
 const changeServer = fc
   .tuple(place, fc.record({ address, port, weight, state }, { requiredKeys: [] }))
   .map(([where, change]) => inServer(where, (old) => [{ ...old, ...change }]));
+/** Another value for a key that is there, which must be escaped on the command line. */
+const setValue = fc
+  .tuple(fc.constantFrom(...MAPS), index, fc.constantFrom('a; b', 'a "b" \\c', "it's #1 << 2"))
+  .map(([path, number, value]) =>
+    inMap(path, (map) => {
+      const pair = at(map.entries, number);
+      return pair === undefined ? map : putPair([pair[0], value])(map);
+    }),
+  );
 const putEntry = fc
   .tuple(fc.constantFrom(...MAPS), fc.tuple(mapKey, mapValue))
   .map(([path, pair]) => inMap(path, putPair(pair)));
@@ -251,6 +260,7 @@ export const runtimeEdit: fc.Arbitrary<Edit> = fc.oneof(
   { weight: 3, arbitrary: renameServer },
   { weight: 4, arbitrary: changeServer },
   { weight: 3, arbitrary: putEntry },
+  { weight: 2, arbitrary: setValue },
   { weight: 2, arbitrary: dropEntry },
   { weight: 1, arbitrary: moveEntry },
   { weight: 1, arbitrary: bulk },

@@ -2,6 +2,7 @@
 import { PersistentMap } from '../../src/cells/persistent-map.ts';
 import { chunkText } from '../../src/cells/chunk.ts';
 import { sha256 } from '../../src/digest.ts';
+import { sha256Hasher } from '../../src/text-hasher.ts';
 import type { Server } from '../../src/plan/plan.ts';
 import { createEngine } from '../../src/render/engine.ts';
 import type { Render, RenderResult, TemplateEngine } from '../../src/render/render.ts';
@@ -106,6 +107,7 @@ export const engineOf = (
     config: templateConfig(parts),
     routing: { route: (snapshot) => modelOf(route(snapshot)) },
     digest: sha256,
+    hasher: () => sha256Hasher(),
   });
   if (created.ok) return created.engine;
   throw new Error(created.problems.map(({ message }) => message).join('\n'));

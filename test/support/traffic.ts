@@ -75,7 +75,10 @@ const lostKeys: Fault = (state, { start, end, target }) => {
   return [...routes(start).keys()].flatMap((key) => {
     if (!last.has(key)) return [];
     if (!now.has(key)) return [`${key} is missing`];
-    const served = isServed(start, key) && isServed(target, key, wanted.has(key) ? target : end);
+    const from = wanted.has(key) ? target : end;
+    // Of a key that is in several maps only the configuration knows which of them counts.
+    const single = [start, from].every((one) => routes(one).get(key)?.length === 1);
+    const served = single && isServed(start, key) && isServed(target, key, from);
     return served && !isServed(state, key) ? [`${key} leads nowhere`] : [];
   });
 };

@@ -307,6 +307,18 @@ describe.each(haproxyVersions())('runtime operations on HAProxy $version', ({ bi
     expect(outcome.failedOperations[0]?.message).toBe('the worker has not loaded this map');
   });
 
+  test('a map is addressed as the configuration spells it, here by its absolute path', async () => {
+    const path = `${bed.base}/maps/abs.map`;
+    files = bed.files({
+      extra: `  http-request set-header x %[req.hdr(host),map(${path})]`,
+      more: { 'maps/abs.map': 'a b\n' },
+    });
+    await bed.apply({ files });
+    pid = (await bed.state()).haproxy.workerPid;
+    await runs([{ kind: 'map_add', map: 'maps/abs.map', key: 'c', value: 'd' }]);
+    expect(await bed.runtime(`show map ${path}`)).toMatch(/ a b\n.* c d$/);
+  });
+
   test('operations and large files go side by side, and both arrive', async () => {
     await fresh('a.example web\n');
     const big = `# ${'x'.repeat(3_000_000)}\n`;

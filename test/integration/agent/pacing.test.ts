@@ -249,6 +249,18 @@ describe.each(haproxyVersions())('reload pacing on HAProxy $version', ({ binary 
     expect(await bed.hosts()).toEqual(['b.example web']);
   });
 
+  test('a reload by somebody else onto the applied files is noticed and understood', async () => {
+    await bed.apply({ files: first, mode: 'auto', reload: false, operations: [weight(5)] });
+    await sleep(1_100);
+    expect((await bed.haproxy.reload()).success).toBe(true);
+    const state = await waitFor(async () => {
+      const now = await bed.state();
+      return now.roles.workerOperations === 0 && now;
+    });
+    expect(state.roles).toMatchObject({ applied: planIdOf(first), running: planIdOf(first) });
+    expect(await bed.plan()).toEqual({ planId: planIdOf(first), plan: 'first', operations: [] });
+  });
+
   test('a worker that started from files the agent did not write is unknown', async () => {
     await sleep(1_100);
     const path = join(bed.base, 'maps/hosts.map');

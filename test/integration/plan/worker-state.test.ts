@@ -252,6 +252,11 @@ test('the pairs that are tried include what is easily got wrong', () => {
           after.servers.some(({ name, address }) => name === old.name && address !== old.address),
         ),
     ),
+    'values to be escaped': all.filter(([before, after]) =>
+      changes(before, after).operations.some(
+        (one) => one.kind === 'map_set' && one.value.includes(';'),
+      ),
+    ).length,
     'replaced maps': all.filter(([before, after]) =>
       changes(before, after).operations.some(({ kind }) => kind === 'map_replace'),
     ).length,

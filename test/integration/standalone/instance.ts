@@ -111,6 +111,14 @@ export class Instance {
 
   /** Everything but the processes; call {@link up} or {@link launch} next. Cleans up when the test ends. */
   static async prepare(options: InstanceOptions): Promise<Instance> {
+    const instance = await Instance.prepareShared(options);
+    onTestFailed(() => instance.showLog());
+    onTestFinished(() => instance.dispose());
+    return instance;
+  }
+
+  /** The same for several tests: whoever calls it also calls {@link dispose}, after all of them. */
+  static async prepareShared(options: InstanceOptions): Promise<Instance> {
     const instance = new Instance(options);
     const [http, https, stats, metrics] = [
       await freePort(),
@@ -119,10 +127,6 @@ export class Instance {
       await freePort(),
     ];
     instance.#ports = { http, https, stats, metrics };
-    onTestFailed(() => {
-      process.stderr.write(`--- log of ${instance.dir}\n${instance.log()}\n`);
-    });
-    onTestFinished(() => instance.dispose());
     return instance;
   }
 
@@ -170,10 +174,11 @@ export class Instance {
   /** Starts the process and waits until it is ready. */
   async up(flags: readonly string[] = []): Promise<void> {
     this.launch(flags);
-    await this.until('ready', async () => {
-      if (this.#run?.child.exitCode !== null) throw new Error('it has ended');
-      return (await this.status('/readyz')).status === 200;
-    });
+    const ready = await Promise.race([
+      this.until('ready', async () => (await this.status('/readyz')).status === 200),
+      this.ended(),
+    ]);
+    if (ready !== true) throw new Error(`haptic up has ended: ${this.#err}`);
   }
 
   /** Sends a signal and waits for the end. */
@@ -203,8 +208,10 @@ export class Instance {
     this.#err = '';
   }
 
-  log(): string {
-    return `${this.#out}\n--- standard error\n${this.#err}`;
+  /** Prints what happened, for the one who looks at a failed test. */
+  showLog(): void {
+    const log = `${this.#out}\n--- standard error\n${this.#err}`;
+    process.stderr.write(`--- log of ${this.dir}\n${log}\n`);
   }
 
   /** The lines of the log so far. */

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { applyOperations, OperationError } from '../../../src/plan/apply-operations.ts';
 import { BASE_CAPABILITIES } from '../../../src/plan/classify.ts';
 import type { Baseline, ChangeSet } from '../../../src/plan/change-set.ts';
@@ -17,6 +17,9 @@ import {
 } from '../../support/plan-world.ts';
 import { anyEdit, edited, pairOf, RUNS, runtimeEdit, world } from '../../support/plans.ts';
 import { statesAlong, trafficLost } from '../../support/traffic.ts';
+
+// The long run takes minutes, and a short one shares its machine.
+vi.setConfig({ testTimeout: Math.max(60_000, RUNS * 30) });
 
 const started = (plan: Plan): Baseline => ({
   applied: plan,

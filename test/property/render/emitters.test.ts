@@ -18,15 +18,16 @@ const value = fc.oneof(
  * after the emitters.
  */
 const words = (line: string): string[] => {
-  const piece = /'([^']*)'|\\(.)|"((?:[^"\\$]|\\.)*)"|([^\s'"\\#]+)|([ \t]+)|(#.*)/suy;
+  const piece =
+    /'([^']*)'|\\(.)|"((?:[^"\\$]|\\.)*)"|([^\s'"\\#]+)|(?<space>[ \t]+)|(?<comment>#.*)/suy;
   const found: string[] = [];
   let word: string | undefined;
   while (piece.lastIndex < line.length) {
     const match = piece.exec(line);
     if (match === null) throw new Error('an open quote, or an environment variable');
-    const [, single, escaped, double, bare, space, comment] = match;
+    const { space, comment } = match.groups ?? {};
     if (comment !== undefined) break;
-    if (space === undefined) word = (word ?? '') + (single ?? escaped ?? double ?? bare ?? '');
+    if (space === undefined) word = (word ?? '') + match.slice(1, 5).join('');
     else if (word !== undefined) {
       found.push(word);
       word = undefined;

@@ -130,7 +130,8 @@ describe('diff of servers', () => {
     ],
     ['weight alone', { weight: 1 }, { weight: 256 }, ['server_weight']],
     ['port alone', { port: 80 }, { port: 81 }, ['server_address']],
-  ] as const)('changes one server in an order that is safe: %s', (_, from, to, expected) => {
+  ] as const)('changes one server in an order that is safe: %s', (...row) => {
+    const [, from, to, expected] = row;
     const { operations } = change(shop([server('a', from)]), shop([server('a', to)]));
     expect(operations.map(({ kind }) => kind)).toEqual(expected);
   });
@@ -367,6 +368,15 @@ describe('diff of everything else', () => {
     const plan = planOf(world());
     const other = { ...plan, id: 'other', config: { ...plan.config, digest: 'other' } };
     expect(causes(diff(started(plan), other, BASE_CAPABILITIES))).toEqual(['core-changed']);
+  });
+
+  test('takes a backend whose text is the same for no explanation', () => {
+    const [before, after] = [true, false].map((dynamic) =>
+      planOf(shop([server('a')], { dynamic })),
+    ) as [Plan, Plan];
+    const other = { ...after, config: { ...after.config, digest: 'other' } };
+    expect(causes(diff(started(before), after, BASE_CAPABILITIES))).toEqual([]);
+    expect(causes(diff(started(before), other, BASE_CAPABILITIES))).toEqual(['core-changed']);
   });
 
   test('needs none for comments in a backend, nor for files that nothing loads', () => {

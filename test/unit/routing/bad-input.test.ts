@@ -315,6 +315,13 @@ describe('keys that are words of the language are plain data', () => {
     expectHealthy(route({ ...ingress('bad'), spec }));
   });
 
+  test('an Ingress that asks for nothing is told that it has no effect', () => {
+    const model = route(ingress('bad'));
+    expect(model.problems).toMatchObject([
+      { severity: 'warning', reason: 'NothingToServe', field: 'spec', object: { name: 'bad' } },
+    ]);
+  });
+
   test.each<[string, unknown]>([
     ['no endpoints', { endpoints: null }],
     ['endpoints with null', { endpoints: [null, {}, { addresses: null }, { addresses: [7] }] }],

@@ -245,4 +245,23 @@ describe('two Secrets for one host (R24)', () => {
     expect(after.certificates.keys()).toStrictEqual(['default', 'team-a_cert']);
     expect(tlsProblems(after)).toStrictEqual([]);
   });
+
+  test('a certificate served without hosts takes those it names, but from nobody', () => {
+    const forAll = ingress('all', {
+      namespace: 'team-a',
+      created: '2020-01-01T00:00:00Z',
+      defaultBackend: 'web:80',
+      tls: [['cert']],
+    });
+    const owner = claim('owner', 'team-b', '2024-01-01T00:00:00Z');
+    const routing = createRouting(settings);
+    const before = snapshotOf([forAll, secret('cert', pair, 'team-a')]);
+    const alone = routing.route(before);
+    expect(alone.certificates.get('team-a_cert')?.hosts).toStrictEqual(['a.example.com']);
+    expect(alone.hosts.get('*')?.httpsRedirect).toBe(true);
+    const taken = changed(before, [owner, secret('cert', other, 'team-b')]);
+    expect(routing.route(taken).certificates.keys()).toStrictEqual(['team-b_cert']);
+    const back = routing.route(changed(taken, [], [owner]));
+    expect(back.certificates.keys()).toStrictEqual(['team-a_cert']);
+  });
 });

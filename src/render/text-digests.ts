@@ -1,0 +1,113 @@
+import { chunkText, type Chunk } from '../cells/chunk.ts';
+import type { DigestFunction } from '../plan/plan.ts';
+import type { Digest } from '../protocol/protocol.ts';
+
+/** A SHA-256 of UTF-8 text that comes in pieces. */
+export interface TextHasher {
+  update(text: string): void;
+  /** A hasher of its own that goes on from here. */
+  copy(): TextHasher;
+  /** Lower-case hex; ends this hasher, not its copies. */
+  digest(): Digest;
+}
+
+/** For where there is no such hasher: puts the whole text together. */
+export const joiningHasher = (hash: DigestFunction, parts: readonly string[] = []): TextHasher => {
+  const own = [...parts];
+  return {
+    update: (text) => {
+      own.push(text);
+    },
+    copy: () => joiningHasher(hash, own),
+    digest: () => hash(own.join('')),
+  };
+};
+
+/** Sub-trees up to this many bytes are kept as one string, so that a digest does not walk to every leaf again. */
+const KEPT_BYTES = 256 * 1024;
+/** Bytes between two states that are kept to go on from. */
+const CHECKPOINT_BYTES = 64 * 1024;
+
+interface Checkpoint {
+  /** Blocks before it. */
+  readonly blocks: number;
+  readonly state: TextHasher;
+}
+
+interface Run {
+  readonly blocks: readonly Chunk[];
+  readonly checkpoints: readonly Checkpoint[];
+}
+
+/**
+ * Digests of texts, kept for as long as the text is. Of a long text that changes over time, everything before the first
+ * change is not hashed again.
+ */
+export class TextDigests {
+  readonly #hasher: () => TextHasher;
+  readonly #known = new WeakMap<Chunk, Digest>();
+  readonly #texts = new WeakMap<Chunk, string>();
+  readonly #runs = new Map<string, Run>();
+
+  constructor(hasher: () => TextHasher) {
+    this.#hasher = hasher;
+  }
+
+  /** @param path names the file over time; without it the text is taken to be short */
+  of(chunk: Chunk, path?: string): Digest {
+    const known = this.#known.get(chunk);
+    if (known !== undefined) return known;
+    const digest = path === undefined ? this.#whole(chunk) : this.#continued(chunk, path);
+    this.#known.set(chunk, digest);
+    return digest;
+  }
+
+  #whole(chunk: Chunk): Digest {
+    const hasher = this.#hasher();
+    for (const block of blocksOf(chunk)) hasher.update(this.#textOf(block));
+    return hasher.digest();
+  }
+
+  #continued(chunk: Chunk, path: string): Digest {
+    const blocks = [...blocksOf(chunk)];
+    const before = this.#runs.get(path);
+    const same = commonPrefix(before?.blocks ?? [], blocks);
+    const kept = before?.checkpoints.filter((checkpoint) => checkpoint.blocks <= same) ?? [];
+    const start = kept.at(-1);
+    const hasher = start?.state.copy() ?? this.#hasher();
+    const checkpoints = [...kept];
+    let since = 0;
+    for (let index = start?.blocks ?? 0; index < blocks.length; index += 1) {
+      const block = blocks[index] as Chunk;
+      if (since >= CHECKPOINT_BYTES) {
+        checkpoints.push({ blocks: index, state: hasher.copy() });
+        since = 0;
+      }
+      hasher.update(this.#textOf(block));
+      since += block.size;
+    }
+    this.#runs.set(path, { blocks, checkpoints });
+    return hasher.digest();
+  }
+
+  #textOf(chunk: Chunk): string {
+    if (chunk.text !== undefined) return chunk.text;
+    const known = this.#texts.get(chunk);
+    if (known !== undefined) return known;
+    const text = chunkText(chunk);
+    this.#texts.set(chunk, text);
+    return text;
+  }
+}
+
+function* blocksOf(chunk: Chunk): Generator<Chunk> {
+  if (chunk.size === 0) return;
+  if (chunk.text !== undefined || chunk.size <= KEPT_BYTES) yield chunk;
+  else for (const child of chunk.children) yield* blocksOf(child);
+}
+
+const commonPrefix = (left: readonly Chunk[], right: readonly Chunk[]): number => {
+  let length = 0;
+  while (length < left.length && left[length] === right[length]) length += 1;
+  return length;
+};

@@ -1,0 +1,137 @@
+import type { PersistentMap } from '../cells/persistent-map.ts';
+import { objectRef, type ObjectKey } from '../snapshot/objects.ts';
+import type { Problem } from '../snapshot/problem.ts';
+import type { Store } from '../snapshot/snapshot.ts';
+import { keyPairReader, type KeyPair } from './certificate.ts';
+import { ClaimTable, recomputed } from './claim-table.ts';
+import { problemOf } from './complaint.ts';
+import {
+  byRuleAndAge,
+  DEFAULT_CERTIFICATE,
+  type CertificateClaim,
+  type Contribution,
+  type ServerNameClaim,
+} from './contribution.ts';
+import type { CertificateModel, InspectKeyPair } from './model.ts';
+import { readHost } from './names.ts';
+import type { ProblemIndex } from './problem-index.ts';
+import { certificateName } from './read-tls.ts';
+
+/** Certificates as all contributions together ask for them, and who is served with which. */
+export class CertificateState {
+  readonly #claims = new ClaimTable<CertificateClaim>();
+  readonly #serverNames = new ClaimTable<ServerNameClaim>();
+  /** Host → certificate that won it. */
+  readonly #winners = new Map<string, string>();
+  /** Certificates that somebody serves without naming hosts. */
+  readonly #unnamed = new Set<string>();
+  readonly #problems: ProblemIndex;
+  readonly #readKeyPair: ReturnType<typeof keyPairReader>;
+
+  constructor(problems: ProblemIndex, inspectKeyPair: InspectKeyPair) {
+    this.#problems = problems;
+    this.#readKeyPair = keyPairReader(inspectKeyPair);
+  }
+
+  replace(
+    owner: ObjectKey,
+    before: Contribution | undefined,
+    after: Contribution | undefined,
+  ): void {
+    this.#claims.replace({ owner, before: before?.certificates, after: after?.certificates });
+    this.#serverNames.replace({ owner, before: before?.serverNames, after: after?.serverNames });
+  }
+
+  touchSecret(namespace: string, name: string): void {
+    const certificate = certificateName(namespace, name);
+    if (this.#claims.has(certificate)) this.#claims.touch(certificate);
+  }
+
+  update(
+    certificates: PersistentMap<CertificateModel>,
+    secrets: Store,
+  ): PersistentMap<CertificateModel> {
+    const hosts = this.#serverNames.takeTouched();
+    for (const host of hosts) this.#decide(host);
+    if (hosts.size > 0) for (const name of this.#unnamed) this.#claims.touch(name);
+    return recomputed(certificates, this.#claims.takeTouched(), (name) =>
+      this.#compute(name, secrets),
+    );
+  }
+
+  /** Decides which certificate a host is served with. */
+  #decide(host: string): void {
+    const [winner, ...others] = [...this.#serverNames.of(host)].sort(byRuleAndAge);
+    for (const certificate of [this.#winners.get(host), winner?.certificate]) {
+      if (certificate !== undefined && certificate !== DEFAULT_CERTIFICATE) {
+        this.#claims.touch(certificate);
+      }
+    }
+    if (winner === undefined) this.#winners.delete(host);
+    else this.#winners.set(host, winner.certificate);
+    const problems =
+      winner === undefined ? [] : others.flatMap((claim) => lostServerName(host, claim, winner));
+    this.#problems.replace(`server name ${host}`, problems);
+  }
+
+  #compute(name: string, secrets: Store): CertificateModel | undefined {
+    const claims = this.#claims.of(name);
+    const source = `certificate ${name}`;
+    const [first] = claims;
+    if (first === undefined) {
+      this.#problems.replace(source, []);
+      this.#unnamed.delete(name);
+      return undefined;
+    }
+    const { namespace, secret } = first;
+    const object = secrets.get(namespace, secret);
+    const pair = this.#readKeyPair(`Secret ${namespace}/${secret}`, object);
+    this.#problems.replace(source, unusable(claims, pair));
+    const hosts = pair.ok ? this.#hostsOf(name, claims, pair.names) : [];
+    if (!pair.ok || object === undefined || hosts.length === 0) return undefined;
+    return { name, hosts, pem: pair.pem, object: objectRef(object) };
+  }
+
+  /**
+   * Hosts that a certificate has won. Whoever names no hosts gets those of the certificate that nobody else has, so that
+   * what a certificate says about itself takes no host away.
+   */
+  #hostsOf(
+    name: string,
+    claims: readonly CertificateClaim[],
+    names: readonly string[],
+  ): readonly string[] {
+    const unnamed = claims.some(({ hosts }) => hosts.length === 0);
+    if (unnamed) this.#unnamed.add(name);
+    else this.#unnamed.delete(name);
+    const asked = claims.flatMap(({ hosts }) => hosts);
+    const won = asked.filter((host) => this.#winners.get(host) === name);
+    const own = (unnamed ? names : [])
+      .map((host) => readHost(host))
+      .filter((host) => host !== undefined)
+      .filter((host) => this.#winners.get(host) === undefined);
+    return [...new Set([...won, ...own])].sort();
+  }
+}
+
+const unusable = (claims: readonly CertificateClaim[], pair: KeyPair): Problem[] =>
+  pair.ok
+    ? []
+    : claims.map(({ owner, field }) => problemOf(owner.object, { ...pair.complaint, field }));
+
+/** A claim that named a Secret which is not served for the host. */
+const lostServerName = (
+  host: string,
+  claim: ServerNameClaim,
+  winner: ServerNameClaim,
+): readonly Problem[] => {
+  if ([winner.certificate, DEFAULT_CERTIFICATE].includes(claim.certificate)) return [];
+  const { kind, namespace, name } = winner.owner.object;
+  const problem = problemOf(claim.owner.object, {
+    reason: 'CertificateConflict',
+    field: claim.field,
+    message: `${kind} ${namespace}/${name} decides which certificate host ${host} is served with; this Secret is not used for it.`,
+    nextStep: 'Name the same Secret in both, or remove the host from one of them.',
+  });
+  return [problem];
+};

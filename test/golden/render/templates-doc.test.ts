@@ -1,0 +1,136 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { PersistentMap } from '../../../src/cells/persistent-map.ts';
+import { FILTERS } from '../../../src/render/filters.ts';
+import { globalScope } from '../../../src/render/functions.ts';
+import { TESTS } from '../../../src/render/tests.ts';
+import type { HostRoutes } from '../../../src/routing/model.ts';
+import {
+  HEAD,
+  backendModel,
+  configMap,
+  engineOf,
+  refOf,
+  runSteps,
+  server,
+  service,
+  snapshotOf,
+  templateConfig,
+  textOf,
+} from '../../support/templates.ts';
+
+const DOC = readFileSync(new URL('../../../docs/templates.md', import.meta.url), 'utf8');
+
+const OBJECTS = [
+  configMap('web', {
+    color: 'dark blue',
+    pem: '-----BEGIN CERTIFICATE-----\nQQ==\n-----END CERTIFICATE-----\n',
+  }),
+  service('one', 'red'),
+  service('two', 'blue'),
+];
+
+const host: HostRoutes = {
+  ...{ host: 'a.example', exact: [], defaultBackend: undefined, httpsRedirect: false },
+  prefix: [{ path: '', backend: 'shop_web_80', object: refOf('web') }],
+};
+
+const ROUTES = {
+  hosts: PersistentMap.from([['a.example', host]]),
+  backends: PersistentMap.from([
+    ['shop_web_80', backendModel('shop_web_80', [server('pod-1', '10.0.0.1')])],
+  ]),
+};
+
+const SNIPPETS = {
+  'greet-2': ' world',
+  'greet-1': 'hello',
+  lib: '{% macro twice(n) %}{{ n * 2 }}{% endmacro %}',
+};
+
+/** Output of a template, or the message it fails with. */
+const outcome = (template: string, map = ''): { text: string; map: string; failure: string } => {
+  const main = `${HEAD}{% set web = resources.configmaps.get("shop", "web") %}\n${template}`;
+  const parts = { main, snippets: SNIPPETS, maps: { 'hosts.map': map } };
+  const result = runSteps(
+    engineOf(parts, () => ROUTES),
+    snapshotOf(OBJECTS),
+  );
+  if (!result.ok) {
+    return {
+      text: '',
+      map: '',
+      failure: result.failure.problems.map(({ message }) => message).join('\n'),
+    };
+  }
+  const text = textOf(result.render);
+  return {
+    text: text.slice(text.indexOf('haproxy\n') + 'haproxy\n'.length),
+    map: textOf(result.render, 'maps/hosts.map'),
+    failure: '',
+  };
+};
+
+const cellsOf = (row: string): string[] =>
+  row
+    .split(/(?<!\\)\|/)
+    .slice(1, -1)
+    .map((cell) => cell.trim().replaceAll('\\|', '|'));
+
+const codeOf = (cell = ''): string =>
+  /^`(.*)`$/.exec(cell)?.[1] ?? cell.slice(cell.indexOf('`') + 1, -1);
+
+/** Rows of all tables that have these two columns. */
+const examples = (result: 'prints' | 'fails with'): [string, string][] => {
+  const found: [string, string][] = [];
+  let columns: string[] = [];
+  for (const line of DOC.split('\n')) {
+    if (!line.startsWith('|')) columns = [];
+    else if (columns.length === 0) columns = cellsOf(line);
+    else if (columns.includes(result) && columns.includes('template') && !line.startsWith('| -')) {
+      const cells = cellsOf(line);
+      found.push([
+        codeOf(cells[columns.indexOf('template')]),
+        codeOf(cells[columns.indexOf(result)]),
+      ]);
+    }
+  }
+  return found;
+};
+
+describe('docs/templates.md', () => {
+  test.each(examples('prints'))('%s prints %s', (template, text) => {
+    const { text: printed, failure } = outcome(template);
+    expect(failure + printed).toBe(`${text}\n`);
+  });
+
+  test.each(examples('fails with'))('%s fails with %s', (template, message) => {
+    expect(outcome(template).failure).toContain(message);
+  });
+
+  const blocks = [...DOC.matchAll(/```njk( map)?\n(.*?)```\n\n```text\n(.*?)```/gs)];
+
+  test.each(
+    blocks.map(
+      ([, map, template, text]) => [template ?? '', text ?? '', map !== undefined] as const,
+    ),
+  )('example %#', (template, text, isMap) => {
+    expect(isMap ? outcome('', template).map : outcome(template).text).toBe(text);
+  });
+
+  test('has an example of every filter and test, and names every function and global', () => {
+    const first = DOC.split('\n').flatMap((line) =>
+      line.startsWith('|') ? [cellsOf(line)[0] ?? ''] : [],
+    );
+    const named = new Set(
+      first.flatMap((cell) => [...cell.matchAll(/`(\w+)/g)].map(([, name]) => name)),
+    );
+    const globals = globalScope(templateConfig(), {}).names();
+    const missing = [...FILTERS.keys(), ...TESTS.keys(), ...globals].filter(
+      (name) => !named.has(name),
+    );
+    expect(missing).toEqual([]);
+    expect(examples('prints').length).toBeGreaterThan(60);
+    expect(blocks).toHaveLength(3);
+  });
+});

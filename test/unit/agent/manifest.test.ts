@@ -1,0 +1,147 @@
+import { describe, expect, test } from 'vitest';
+import { BadRequest } from '../../../agent/failures.ts';
+import { Frame } from '../../../agent/frame.ts';
+import { parseManifest } from '../../../agent/manifest.ts';
+import { parseCommandLine } from '../../../agent/options.ts';
+import { isCanonicalPath } from '../../../agent/paths.ts';
+import { encodeFrameHead } from '../../../src/protocol/frame.ts';
+
+const DIGEST = 'a'.repeat(64);
+const MANIFEST = {
+  protocol: 1,
+  planId: DIGEST,
+  epoch: 1,
+  sequence: 1,
+  expected: { applied: null, running: DIGEST, workerOperations: 2 },
+  mode: 'auto',
+  reload: false,
+  reasons: [],
+  reloadNotBeforeMs: 0,
+  reloadIntervalMs: 0,
+  files: [{ path: 'a', kind: 'general', digest: DIGEST, size: 1, inline: { length: 1 } }],
+  operations: [],
+  inPlaceOperations: [],
+  planLength: 0,
+};
+const parse = (more: object): unknown =>
+  parseManifest(Buffer.from(JSON.stringify({ ...MANIFEST, ...more })));
+
+describe('a manifest', () => {
+  test('is read as it was sent; members of a newer controller are left out', () => {
+    expect(parse({ of_the_future: 1 })).toEqual(MANIFEST);
+    expect(parse({ refused: [DIGEST], validated: DIGEST })).toMatchObject({
+      refused: [DIGEST],
+      validated: DIGEST,
+    });
+  });
+
+  test.each(Object.keys(MANIFEST))('without a usable %s is refused by name', (member) => {
+    expect(() => parse({ [member]: 7.5 })).toThrow(BadRequest);
+    expect(() => parse({ [member]: undefined })).toThrow(BadRequest);
+  });
+
+  test('an operation that cannot be executed is kept with the reason', () => {
+    const operations = [
+      { kind: '__proto__' },
+      { kind: 'server_remove', backend: 'b', server: 'a/b' },
+      { kind: 'map_replace', map: 'm', entries: [['k', 'v\n']] },
+    ];
+    expect(parse({ operations })).toMatchObject({
+      operations: [
+        { ok: false, reason: 'unknown operation' },
+        { ok: false, reason: 'bad server name', target: 'b/a/b' },
+        { ok: false, reason: 'bad map value' },
+      ],
+    });
+  });
+
+  test('a whole file whose bytes are not its size is refused', () => {
+    const files = [{ ...MANIFEST.files[0], inline: { length: 2 } }];
+    expect(() => parse({ files })).toThrow(/not its size/);
+  });
+});
+
+describe('a frame', () => {
+  const chunked = async function* (bytes: Uint8Array, size: number): AsyncGenerator<Uint8Array> {
+    for (let at = 0; at < bytes.length; at += size) {
+      yield await Promise.resolve(bytes.subarray(at, at + size));
+    }
+  };
+  const textOf = async (part: AsyncIterable<Uint8Array>): Promise<string> => {
+    const parts: Uint8Array[] = [];
+    for await (const chunk of part) parts.push(Buffer.from(chunk));
+    return Buffer.concat(parts).toString();
+  };
+
+  test.each([1, 2, 7, 8, 9, 100])('is told apart whatever its chunks (%i bytes)', async (size) => {
+    const body = Buffer.concat([encodeFrameHead(3), Buffer.from('manfirstsecond')]);
+    const frame = new Frame(chunked(body, size));
+    expect(Buffer.from(await frame.manifest()).toString()).toBe('man');
+    expect(await textOf(frame.part(5))).toBe('first');
+    expect(await textOf(frame.part(0))).toBe('');
+    expect(await textOf(frame.part(6))).toBe('second');
+    await expect(frame.end()).resolves.toBeUndefined();
+  });
+
+  test('that ends in the middle of a part is refused', async () => {
+    const frame = new Frame(chunked(Buffer.concat([encodeFrameHead(1), Buffer.from('mab')]), 4));
+    await frame.manifest();
+    await expect(textOf(frame.part(3))).rejects.toThrow(/ends too early/);
+  });
+});
+
+describe('the command line', () => {
+  test('needs a base directory and a token file', () => {
+    expect(parseCommandLine([])).toMatchObject({ kind: 'wrong' });
+    expect(parseCommandLine(['--help'])).toEqual({ kind: 'help' });
+    expect(parseCommandLine(['--base-dir', '/b', '--token-file', '/t'])).toEqual({
+      kind: 'run',
+      options: {
+        baseDir: '/b',
+        config: 'haproxy.cfg',
+        masterSocket: '/b/haproxy-master.sock',
+        workerSocket: '/b/haproxy-worker.sock',
+        stateFile: '/b/.haptic-agent.json',
+        listen: { host: '127.0.0.1', port: 5555 },
+        metricsListen: undefined,
+        tokenFile: '/t',
+        reloadIntervalMs: 5000,
+      },
+    });
+  });
+
+  test.each([
+    ['--listen', 'nowhere'],
+    ['--listen', 'host:99999'],
+    ['--listen', 'host:'],
+    ['--reload-interval-ms', '-1'],
+    ['--reload-interval-ms', ''],
+    ['--config', '../haproxy.cfg'],
+    ['--no-such', 'option'],
+  ])('%s %j is refused with a reason', (...words) => {
+    const line = parseCommandLine(['--base-dir', '/b', '--token-file', '/t', ...words]);
+    expect(line.kind).toBe('wrong');
+  });
+});
+
+describe('a path', () => {
+  test.each(['a', 'a/b.c', 'maps/hosts.map', 'a b', '…', 'a..b', 'd'.repeat(255)])(
+    '%j is inside the tree',
+    (path) => expect(isCanonicalPath(path)).toBe(true),
+  );
+
+  test.each([
+    '',
+    '/',
+    'a/',
+    '/a',
+    '.',
+    '..',
+    'a/..',
+    '.a',
+    'a//b',
+    'a\\b',
+    'a\u0000',
+    'é'.repeat(128),
+  ])('%j is refused', (path) => expect(isCanonicalPath(path)).toBe(false));
+});
