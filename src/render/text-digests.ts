@@ -70,17 +70,14 @@ export class TextDigests {
 
   #continued(chunk: Chunk, path: string): Digest {
     const blocks = [...blocksOf(chunk)];
-    const before = this.#runs.get(path);
-    const same = commonPrefix(before?.blocks ?? [], blocks);
-    const kept = before?.checkpoints.filter((checkpoint) => checkpoint.blocks <= same) ?? [];
-    const start = kept.at(-1);
-    const hasher = start?.state.copy() ?? this.#hasher();
+    const kept = this.#usable(path, blocks);
+    const start = kept.at(-1) ?? { blocks: 0, state: this.#hasher() };
+    const hasher = start.state.copy();
     const checkpoints = [...kept];
     let since = 0;
-    for (let index = start?.blocks ?? 0; index < blocks.length; index += 1) {
-      const block = blocks[index] as Chunk;
+    for (const [offset, block] of blocks.slice(start.blocks).entries()) {
       if (since >= CHECKPOINT_BYTES) {
-        checkpoints.push({ blocks: index, state: hasher.copy() });
+        checkpoints.push({ blocks: start.blocks + offset, state: hasher.copy() });
         since = 0;
       }
       hasher.update(this.#textOf(block));
@@ -88,6 +85,14 @@ export class TextDigests {
     }
     this.#runs.set(path, { blocks, checkpoints });
     return hasher.digest();
+  }
+
+  /** States that were reached by blocks which are still the same. */
+  #usable(path: string, blocks: readonly Chunk[]): readonly Checkpoint[] {
+    const before = this.#runs.get(path);
+    if (before === undefined) return [];
+    const same = commonPrefix(before.blocks, blocks);
+    return before.checkpoints.filter((checkpoint) => checkpoint.blocks <= same);
   }
 
   #textOf(chunk: Chunk): string {

@@ -175,11 +175,15 @@ export const createConvergence = (
     }
     if (outcome.outcome === 'scheduled') {
       options.again((outcome.reloadInMs ?? 0) + FOLLOW_UP_MS);
-      lookAt = asyncScheduler.now() + (outcome.reloadInMs ?? 0);
+      lookAt =
+        known?.baseline.worker === undefined
+          ? -Infinity
+          : asyncScheduler.now() + (outcome.reloadInMs ?? 0);
       return EMPTY;
     }
     // The pod may need one more step, for example servers that flow to a worker held at an older plan.
-    return step(level, tries - 1);
+    const next = step(level, tries - 1);
+    return known?.baseline.worker === undefined ? concat(relearn(level), next) : next;
   };
 
   return (level) =>

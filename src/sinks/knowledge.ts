@@ -8,6 +8,7 @@ import {
   type AgentState,
   type ApplyOutcome,
   type Digest,
+  type Operation,
   type Roles,
   type StoredPlan,
 } from '../protocol/protocol.ts';
@@ -127,17 +128,24 @@ export const afterOutcome = (
 const baselineAfter = (
   before: Baseline,
   { render, changes, worker }: Apply,
-  { outcome, roles }: ApplyOutcome,
+  answer: ApplyOutcome,
 ): Pick<Baseline, 'running' | 'worker'> => {
+  const { outcome, roles } = answer;
   const { running } = before;
   if (outcome === 'reload') return afterReload(render?.plan, roles);
   if (running?.id !== roles.running) return UNKNOWN;
+  const inPlace = outcome === 'scheduled';
+  const operations = inPlace ? changes.inPlaceOperations : changes.operations;
+  if (outcome === 'rejected' || !ranAll(operations, answer)) return { running, worker: undefined };
   if (outcome === 'runtime') return { running, worker };
-  if (outcome === 'scheduled' && before.worker !== undefined) {
-    return { running, worker: applyOperations(before.worker, changes.inPlaceOperations, sha256) };
-  }
-  return { running, worker: outcome === 'rejected' ? undefined : before.worker };
+  return { running, worker: before.worker && applyOperations(before.worker, operations, sha256) };
 };
+
+/** Only then is the worker known without asking: the agent keeps what it ran (DESIGN D14). */
+const ranAll = (
+  operations: readonly Operation[],
+  { operationsRun, failedOperations }: ApplyOutcome,
+): boolean => operationsRun === operations.length && failedOperations.length === 0;
 
 const UNKNOWN = { running: undefined, worker: undefined };
 

@@ -363,15 +363,18 @@ export class ModelAgent {
 
   #later({ planId, inPlaceOperations }: Manifest, at: number): ApplyOutcome {
     this.#pending = { planId, at };
-    this.#run(inPlaceOperations, false);
-    return { ...this.#outcome('scheduled'), reloadInMs: at - this.#now() };
+    const { operationsRun } = this.#run(inPlaceOperations, false);
+    return { ...this.#outcome('scheduled'), operationsRun, reloadInMs: at - this.#now() };
   }
 
   #run(operations: readonly Operation[], changed: boolean): ApplyOutcome {
     const count = operations.length;
     this.#operations = [...this.#operations, ...operations];
     this.#roles = { ...this.#roles, workerOperations: this.#roles.workerOperations + count };
-    return this.#outcome(count > 0 ? 'runtime' : changed ? 'files' : 'noop');
+    return {
+      ...this.#outcome(count > 0 ? 'runtime' : changed ? 'files' : 'noop'),
+      operationsRun: count,
+    };
   }
 
   #reload(planId: string): ApplyOutcome {

@@ -269,15 +269,22 @@ describe.each(haproxyVersions())('P2 on HAProxy $version', ({ binary }) => {
     'operations leave $count pairs of plans as a fresh process has them (round $round)',
     async ({ count, round }) => {
       const sample = pairs(count, SEED + round);
-      const [before, after] = [0, 1].map((side) =>
-        merged(sample.map((pair) => pair[side] as World)),
-      );
-      if (before === undefined || after === undefined) throw new Error('no worlds');
-      const { verdict, operations } = changes(before, after);
-      expect(verdict).toBe('runtime');
+      const upTo = (number: number): World =>
+        merged(sample.map((pair, at) => pair[at < number ? 1 : 0]));
+      const [before, after] = [upTo(0), upTo(count)];
       const worker = await run(binary, before);
       const fresh = await run(binary, after);
-      await executeOperations(worker, operations);
+      // Pair by pair, so that each has the operations it would have alone.
+      const running = planOf(before);
+      let applied = running;
+      for (let number = 1; number <= count; number += 1) {
+        const plan = planOf(upTo(number));
+        const baseline = { applied, running, worker: runtimeState(applied), workerOperations: 0 };
+        const { verdict, operations } = diff(baseline, plan, BASE_CAPABILITIES);
+        expect(verdict).toBe('runtime');
+        await executeOperations(worker, operations);
+        applied = plan;
+      }
       expect(await stateOf(worker)).toEqual(await stateOf(fresh));
       expect(await reached(worker, after, 12)).toEqual(await reached(fresh, after, 12));
       await Promise.all([worker.stop(), fresh.stop()]);

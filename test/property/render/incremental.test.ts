@@ -20,6 +20,8 @@ import {
   type Routes,
 } from '../../support/templates.ts';
 
+const RUNS = process.env['HAPTIC_LONG'] === '1' ? 20_000 : 150;
+
 const TEMPLATES = {
   main: `{% section "global" %}
 ${HEAD}{% endsection %}
@@ -161,7 +163,7 @@ const renderWith = (engine: TemplateEngine, snapshot: Snapshot): unknown => {
   return result.ok ? described(result.render) : result.failure;
 };
 
-test.prop([fc.array(batch, { minLength: 1, maxLength: 8 })], { numRuns: 200 })(
+test.prop([fc.array(batch, { minLength: 1, maxLength: 8 })], { numRuns: RUNS })(
   'an incremental render equals the one from scratch, whatever was cut off or skipped (P6, R2)',
   (history) => {
     let routes: Routes = noRoutes();

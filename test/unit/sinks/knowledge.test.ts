@@ -152,11 +152,15 @@ describe('afterOutcome', () => {
     changes: change(base, to),
     worker: runtimeState(to.plan),
   });
-  const outcome = (kind: ApplyOutcome['outcome'], after: Partial<Roles>): ApplyOutcome => ({
+  const outcome = (
+    kind: ApplyOutcome['outcome'],
+    after: Partial<Roles>,
+    operationsRun = after.workerOperations ?? 0,
+  ): ApplyOutcome => ({
     outcome: kind,
     roles: roles(after),
     failedOperations: [],
-    operationsRun: 0,
+    operationsRun,
     timings: { stage: 0, write: 0, operations: 0, reload: 0, confirmed: 0, total: 0 },
   });
 
@@ -197,6 +201,18 @@ describe('afterOutcome', () => {
       afterOutcome(known, decision(core), outcome('rejected', {})).baseline.worker,
     ).toBeUndefined();
   });
+
+  it.each([['runtime'], ['scheduled']] as const)(
+    'R5: asks again when %s ran other operations than were sent',
+    (kind) => {
+      const after = afterOutcome(
+        known,
+        decision(kind === 'runtime' ? moved : core),
+        outcome(kind, { applied: moved.plan.id }, 0),
+      );
+      expect(after.baseline.worker).toBeUndefined();
+    },
+  );
 
   it('knows nothing of a worker that was replaced meanwhile', () => {
     const after = afterOutcome(

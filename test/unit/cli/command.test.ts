@@ -1,0 +1,100 @@
+import { describe, expect, it } from 'vitest';
+import { CommandError, runCommand, type Command } from '../../../src/cli/command.ts';
+import { haptic } from '../../support/terminal.ts';
+
+describe('haptic', () => {
+  it.each([['--help'], ['-h'], ['help']])('shows all commands with %s', async (word) => {
+    const { status, out, err } = await haptic([word]);
+    expect(status).toBe(0);
+    expect(err).toBe('');
+    for (const name of ['up', 'render', 'diff', 'validate']) {
+      expect(out).toMatch(new RegExp(`^  ${name} +\\S.*$`, 'm'));
+    }
+    expect(out).toContain('exit status 0 good, 1 bad input, 2 could not run');
+  });
+
+  it('shows the same without a command, as a failure', async () => {
+    const { status, out } = await haptic([]);
+    expect(status).toBe(2);
+    expect(out).toContain('usage: haptic COMMAND');
+  });
+
+  it.each(['run', 'constructor', '__proto__', ''])('knows no command %s', async (name) => {
+    const { status, err } = await haptic([name]);
+    expect(status).toBe(2);
+    expect(err).toBe(`haptic: there is no command '${name}'; see haptic --help\n`);
+  });
+
+  it.each([
+    ['up', 'DIR', ['--http-port PORT', '--state-dir DIR', '--haproxy PATH', '--demo', '8080']],
+    ['render', 'DIR', ['--out DIR', '--haproxy-version X.Y']],
+    ['diff', 'DIR1 DIR2', ['--base-dir DIR']],
+    ['validate', 'DIR', ['--haproxy PATH']],
+  ])('%s explains itself', async (name, positionals, words) => {
+    for (const flag of ['--help', '-h']) {
+      const { status, out, err } = await haptic([name, flag]);
+      expect({ status, err }).toStrictEqual({ status: 0, err: '' });
+      expect(out).toContain(`usage: haptic ${name} ${positionals} [options]`);
+      for (const word of [...words, '--output text|json', '--help']) expect(out).toContain(word);
+    }
+  });
+
+  it.each([
+    [['up', 'x', '--http-prot', '1'], "Unknown option '--http-prot'"],
+    [['up'], 'expected DIR'],
+    [['diff', 'x'], 'expected DIR1 DIR2'],
+    [['render', 'x', 'y'], 'expected DIR'],
+    [['render', 'x', '--out'], 'argument missing'],
+    [['up', 'x', '--demo=yes'], 'does not take an argument'],
+    [['render', 'x', '--output', 'yaml'], '--output takes text or json'],
+  ])('%j is refused with a hint', async (words, message) => {
+    const { status, out, err } = await haptic(words);
+    expect(status).toBe(2);
+    expect(out).toBe('');
+    expect(err).toContain(message);
+    expect(err).toMatch(new RegExp(`^haptic ${words[0] ?? ''}: .*; see haptic .* --help\n$`, 's'));
+  });
+
+  it.each(['up', 'render', 'validate'])('%s names a directory that is none', async (name) => {
+    const { status, err } = await haptic([name, '/nowhere'], { HAPROXY: process.execPath });
+    // `validate` looks for a HAProxy first, and Node.js is none.
+    expect(status).toBe(name === 'validate' ? 2 : 1);
+    expect(err).toMatch(/^haptic \w+: .*\n$/);
+    if (name !== 'validate') expect(err).toContain('/nowhere is no directory; name one that holds');
+  });
+});
+
+describe('a command', () => {
+  const failing = (error: unknown): Command => ({
+    name: 'fail',
+    arguments: [],
+    summary: 'Fail',
+    options: {},
+    run: () => Promise.reject(error as Error),
+  });
+  const run = async (command: Command) => {
+    let err = '';
+    const status = await runCommand([command], [command.name], {
+      out: () => undefined,
+      err: (text) => (err += text),
+      isTerminal: false,
+      environment: {},
+      signal: new AbortController().signal,
+    });
+    return { status, err };
+  };
+
+  it('that cannot run tells why in one line', async () => {
+    expect(await run(failing(new CommandError('no room')))).toStrictEqual({
+      status: 2,
+      err: 'haptic fail: no room\n',
+    });
+    expect((await run(failing(new CommandError('bad', 1)))).status).toBe(1);
+  });
+
+  it('that fails unexpectedly says so, with the place', async () => {
+    const { status, err } = await run(failing(new TypeError('oops')));
+    expect(status).toBe(2);
+    expect(err).toMatch(/^haptic fail: unexpected: TypeError: oops\n +at /);
+  });
+});
