@@ -18,15 +18,25 @@ export interface Cell<Result> {
   readonly reads: readonly string[];
 }
 
+const NOTHING_SEEN: ReadonlyMap<string, unknown> = new Map();
+const NO_READS: readonly string[] = [];
+
 /** Collects the reads of the cell that is being evaluated. */
 export class Reads {
-  readonly seen = new Map<string, unknown>();
+  /** Made at the first read: most cells read nothing but their argument. */
+  #seen: Map<string, unknown> | undefined;
+
+  /** By key of the read. */
+  get seen(): ReadonlyMap<string, unknown> {
+    return this.#seen ?? NOTHING_SEEN;
+  }
 
   /** Looks, records and returns what was seen; a second look at the same key sees the same. */
   read(read: Read): unknown {
-    if (this.seen.has(read.key)) return this.seen.get(read.key);
+    this.#seen ??= new Map();
+    if (this.#seen.has(read.key)) return this.#seen.get(read.key);
     const value = read.look();
-    this.seen.set(read.key, value);
+    this.#seen.set(read.key, value);
     return value;
   }
 }
@@ -41,10 +51,14 @@ interface CellHandle {
   readonly key: string;
 }
 
+interface Kept<Result> extends Cell<Result> {
+  readonly handle: CellHandle | undefined;
+}
+
 /** Cells of one collection by key, with the keys that have become invalid since {@link Slot.settle}. */
 export class Slot<Result> {
   readonly #index: CellIndex;
-  readonly #cells = new Map<string, Cell<Result> & { readonly handle: CellHandle }>();
+  readonly #cells = new Map<string, Kept<Result>>();
   readonly #stale = new Set<string>();
 
   constructor(index: CellIndex) {
@@ -68,10 +82,16 @@ export class Slot<Result> {
 
   keep(key: string, made: { argument: unknown; result: Result; reads: Reads }): Cell<Result> {
     this.drop(key);
+    const { argument, result } = made;
+    const { seen } = made.reads;
+    if (seen.size === 0) {
+      const cell = { argument, result, reads: NO_READS, handle: undefined };
+      this.#cells.set(key, cell);
+      return cell;
+    }
     const handle: CellHandle = { slot: this, key };
-    const reads = [...made.reads.seen.keys()];
-    for (const [read, seen] of made.reads.seen) this.#index.watch(read, seen, handle);
-    const cell = { argument: made.argument, result: made.result, reads, handle };
+    for (const [read, value] of seen) this.#index.watch(read, value, handle);
+    const cell = { argument, result, reads: [...seen.keys()], handle };
     this.#cells.set(key, cell);
     return cell;
   }
@@ -80,6 +100,7 @@ export class Slot<Result> {
     const cell = this.#cells.get(key);
     if (cell === undefined) return;
     this.#cells.delete(key);
+    if (cell.handle === undefined) return;
     for (const read of cell.reads) this.#index.unwatch(read, cell.handle);
   }
 

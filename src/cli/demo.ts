@@ -1,5 +1,5 @@
 import { createServer, type Server } from 'node:http';
-import { merge, Observable } from 'rxjs';
+import { distinct, mergeMap, Observable } from 'rxjs';
 import type { KubeObject } from '../snapshot/objects.ts';
 
 /** The loopback endpoints of EndpointSlices: where demo backends can answer. */
@@ -26,11 +26,20 @@ const field = (value: unknown, name: string): unknown =>
     ? (value as Readonly<Record<string, unknown>>)[name]
     : undefined;
 
-/** Small HTTP servers on loopback while subscribed; each tells who answered. Emits each port that listens. */
-export const demoBackends = (ports: readonly number[]): Observable<number> =>
-  merge(...ports.map(demoBackend));
+/** What became of a port: a demo backend listens on it, or why none does. */
+export interface DemoPort {
+  readonly port: number;
+  readonly error: string | undefined;
+}
 
-const demoBackend = (port: number): Observable<number> =>
+/**
+ * Small HTTP servers on loopback while subscribed, one for each different port; each tells who answered. A port that is
+ * taken spoils no other: somebody's own backend may be there.
+ */
+export const demoBackends = (port$: Observable<number>): Observable<DemoPort> =>
+  port$.pipe(distinct(), mergeMap(demoBackend));
+
+const demoBackend = (port: number): Observable<DemoPort> =>
   new Observable((subscriber) => {
     const server: Server = createServer((request, response) => {
       response.writeHead(200, { 'content-type': 'text/plain; charset=utf-8' });
@@ -38,11 +47,11 @@ const demoBackend = (port: number): Observable<number> =>
         `demo backend on port ${String(port)}: ${request.method ?? ''} ${request.headers.host ?? ''}${request.url ?? ''}\n`,
       );
     });
-    server.on('error', (error) => {
-      subscriber.error(error);
+    server.on('error', ({ message }) => {
+      subscriber.next({ port, error: message });
     });
     server.listen(port, '127.0.0.1', () => {
-      subscriber.next(port);
+      subscriber.next({ port, error: undefined });
     });
     return () => {
       server.close();

@@ -2,10 +2,13 @@ import type { Logger } from 'pino';
 import { Registry } from 'prom-client';
 import {
   defer,
+  distinctUntilChanged,
   filter,
   finalize,
   ignoreElements,
+  map,
   merge,
+  mergeMap,
   type Observable,
   Subject,
   switchMap,
@@ -165,14 +168,24 @@ const announce =
       ignoreElements(),
     );
 
-/** Backends for the loopback endpoints of the first snapshot. A taken port is a line in the log, no end. */
+/** Backends for the loopback endpoints of every snapshot. A taken port is a line in the log, no end. */
 const demo =
-  ({ shutdown$ }: StandaloneSettings): Observer =>
+  ({ shutdown$, logger }: StandaloneSettings): Observer =>
   ({ snapshot$ }) =>
     snapshot$.pipe(
       filter((snapshot) => snapshot.resources.includes('endpointslices')),
-      take(1),
-      switchMap((snapshot) => demoBackends(demoPorts(snapshot.store('endpointslices').list()))),
+      map((snapshot) => snapshot.store('endpointslices')),
+      distinctUntilChanged(),
+      mergeMap((slices) => demoPorts(slices.list())),
+      demoBackends,
+      tap(({ port, error }) => {
+        const message =
+          error === undefined
+            ? `demo backend on 127.0.0.1:${String(port)}`
+            : `no demo backend on 127.0.0.1:${String(port)}: ${error}`;
+        const level = error === undefined ? 'info' : 'warn';
+        writeLine(logger, { level, message, fields: { port } });
+      }),
       takeUntil(shutdown$),
       ignoreElements(),
     );

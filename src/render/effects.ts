@@ -51,7 +51,8 @@ export const noEffects = (): Effects => ({
 });
 
 const NONE: readonly never[] = [];
-const NOTHING: Effects = {
+/** Shared by all cells that declare nothing. */
+export const NO_EFFECTS: Effects = {
   ...{ backends: [], mapEntries: [], files: [], certificateLines: [], statuses: [], problems: [] },
 };
 
@@ -59,7 +60,7 @@ const NOTHING: Effects = {
 export const compactEffects = (effects: Effects): Effects => {
   const { backends, mapEntries, files, certificateLines, statuses, problems } = effects;
   const count = backends.length + mapEntries.length + files.length + certificateLines.length;
-  if (count + statuses.length + problems.length === 0) return NOTHING;
+  if (count + statuses.length + problems.length === 0) return NO_EFFECTS;
   const shared = <T>(declared: T[]): T[] =>
     declared.length === 0 ? (NONE as unknown as T[]) : declared;
   return {

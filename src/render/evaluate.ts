@@ -5,7 +5,7 @@ import { Pending } from '../cells/pending.ts';
 import type { DigestFunction } from '../plan/plan.ts';
 import type { ObjectRef } from '../snapshot/objects.ts';
 import type { Problem } from '../snapshot/problem.ts';
-import { compactEffects, noEffects, type Effects } from './effects.ts';
+import { NO_EFFECTS, compactEffects, noEffects, type Effects } from './effects.ts';
 import { TemplateFailure, asFailure, type Place } from './failure.ts';
 import { objectOf } from './object-of.ts';
 import { Scope, type CellRun } from './run.ts';
@@ -112,9 +112,20 @@ const strayText = (place: Place): TemplateFailure =>
     nextStep: 'Move the text into the body of the backend, or out of the cells.',
   });
 
-const resultOf = (cell: CellRun, problem: Problem | undefined, chunk: Chunk): CellResult =>
-  problem === undefined
-    ? { object: cell.object, chunk, effects: compactEffects(cell.effects), problem }
-    : { object: cell.object, chunk: EMPTY_CHUNK, effects: compactEffects(noEffects()), problem };
+/** Of all cells that declare and print nothing. */
+const NOTHING: CellResult = {
+  object: undefined,
+  chunk: EMPTY_CHUNK,
+  effects: NO_EFFECTS,
+  problem: undefined,
+};
+
+const resultOf = (cell: CellRun, problem: Problem | undefined, chunk: Chunk): CellResult => {
+  const { object } = cell;
+  if (problem !== undefined) return { object, chunk: EMPTY_CHUNK, effects: NO_EFFECTS, problem };
+  const effects = compactEffects(cell.effects);
+  if (effects === NO_EFFECTS && chunk === EMPTY_CHUNK) return NOTHING;
+  return { object, chunk, effects, problem };
+};
 
 export const isBlank = (text: string): boolean => text.trim() === '';

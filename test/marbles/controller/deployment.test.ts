@@ -156,6 +156,39 @@ describe('agents', () => {
   );
 
   it(
+    'G8: an agent whose HAProxy refuses delays no healthy one, and is told with its words',
+    marbles(({ cold, expectObservable, flush }) => {
+      const servers$ = cold('l 99ms a', { l: replaced(thing('Server', 's')), a: server('a') });
+      const [failing, healthy] = [model(), model()];
+      failing.refuses = 'cannot bind to port 80';
+      const ports = portsWith({
+        resources: watching(servers$),
+        config$: instant,
+        pods$: of(podSet('failing', 'healthy')),
+        agents: clientOf(
+          new Map([
+            ['failing', failing],
+            ['healthy', healthy],
+          ]),
+        ),
+      });
+      const failures = told(ports, 'ApplyFailed', ({ pod: { name }, cause, message }) =>
+        [name, cause, message].join(': '),
+      );
+      expectObservable(applied(ports), '800ms !').toBe('2ms (ab) 95ms c d', {
+        a: 'failing rejected |s',
+        b: 'healthy reload |s',
+        c: 'healthy runtime |a s',
+        d: 'failing rejected |a s',
+      });
+      expectObservable(failures, '800ms !').toBe('2ms f 99ms f', {
+        f: 'failing: rejected: cannot bind to port 80',
+      });
+      flush();
+    }),
+  );
+
+  it(
     'reports an unreachable agent as a value and comes back to it with growing waits',
     marbles(({ cold, expectObservable }) => {
       const agent = model();

@@ -96,6 +96,13 @@ describe('lanes', () => {
     expect(kinds([add('a'), remove('a')])).toEqual(['servers']);
   });
 
+  test('entries that are added never share a line with entries that are set to use them', () => {
+    expect(kinds([entry('k'), { kind: 'map_set', map: 'm', key: 'l', value: 'v' }])).toEqual([
+      'entries',
+      'entries',
+    ]);
+  });
+
   test('two addresses of one server never share a line', () => {
     expect(kinds([address('a'), address('b'), address('a')])).toEqual(['servers', 'servers']);
   });

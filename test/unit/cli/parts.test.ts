@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { of } from 'rxjs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { curlLines } from '../../../src/cli/curl.ts';
 import { demoBackends, demoPorts } from '../../../src/cli/demo.ts';
@@ -214,9 +215,13 @@ describe('demo backends', () => {
     await once(server, 'listening');
     const { port: taken } = server.address() as { port: number };
     const free = await claimPort(0, 'port', '127.0.0.1');
-    const listening: number[] = [];
-    const subscription = demoBackends([taken, free]).subscribe((port) => listening.push(port));
-    await expect.poll(() => listening).toStrictEqual([free]);
+    const told = new Map<number, string | undefined>();
+    const subscription = demoBackends(of(taken, free, free)).subscribe(({ port, error }) => {
+      told.set(port, error);
+    });
+    await expect.poll(() => told.size).toBe(2);
+    expect(told.get(taken)).toContain('EADDRINUSE');
+    expect(told.get(free)).toBeUndefined();
     const answer = await fetch(`http://127.0.0.1:${String(free)}/x?y`);
     expect(await answer.text()).toContain(`demo backend on port ${String(free)}: GET `);
     subscription.unsubscribe();
