@@ -72,15 +72,18 @@ function laneOf(operation: Operation): Lane {
 /** Appends the operations of `next` to `last` when they go the same way. */
 function joined(last: Lane | undefined, next: Lane): boolean {
   if (last?.kind === 'servers' && next.kind === 'servers') last.operations.push(...next.operations);
-  // What is added comes before what is set to point there, so the two are never mixed.
-  else if (
-    last?.kind === 'entries' &&
-    next.kind === 'entries' &&
-    last.first.kind === next.first.kind
-  )
-    last.operations.push(...next.operations);
+  else if (last?.kind === 'entries' && next.kind === 'entries') return joinedEntries(last, next);
   else if (last?.kind === 'deletions' && next.kind === 'deletions')
     last.operations.push(...next.operations);
   else return false;
+  return true;
+}
+
+type EntryLane = Extract<Lane, { kind: 'entries' }>;
+
+/** What is added comes before what is set to point there, so the two are never mixed. */
+function joinedEntries(last: EntryLane, next: EntryLane): boolean {
+  if (last.first.kind !== next.first.kind) return false;
+  last.operations.push(...next.operations);
   return true;
 }

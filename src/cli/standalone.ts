@@ -186,8 +186,8 @@ const demo =
         const level = error === undefined ? 'info' : 'warn';
         writeLine(logger, { level, message, fields: { port } });
       }),
-      takeUntil(shutdown$),
       ignoreElements(),
+      takeUntil(shutdown$),
     );
 
 const supervisorLines = ({ process: name, event }: SupervisorEvent): readonly LogLine[] => {

@@ -108,7 +108,7 @@ const restarting =
         const ended: SupervisorEvent = { process: name, event: { type: 'ended', message } };
         return concat(
           of(ended),
-          throwError(() => error),
+          throwError(() => new Error(message, { cause: error })),
         );
       }),
       retryBackoff(RESTART),

@@ -57,6 +57,7 @@ export const up: Command = {
     demo: { type: 'boolean', help: 'also run small backends for endpoints on 127.0.0.1' },
   },
   run: async (call) => {
+    const logLevel = levelOf(call);
     const manifests = await manifestDirectory(call.positionals[0] ?? '');
     const environment = call.terminal.environment;
     const root = resolve(
@@ -66,7 +67,7 @@ export const up: Command = {
     const unlock = await lockStateDirectory(root);
     try {
       await endOrphans(state.base);
-      return await serve(await prepare(call, { manifests, state }));
+      return await serve(await prepare(call, { manifests, state, logLevel }));
     } finally {
       await unlock();
     }
@@ -76,11 +77,14 @@ export const up: Command = {
 /** What `haptic up` needs to know, each thing found or refused with the reason. */
 const prepare = async (
   call: Call,
-  { manifests, state }: { manifests: string; state: StandaloneSettings['state'] },
+  {
+    manifests,
+    state,
+    logLevel,
+  }: { manifests: string; state: StandaloneSettings['state']; logLevel: string },
 ): Promise<StandaloneSettings> => {
   const { terminal } = call;
   const haproxy = await findHaproxy(textOf(call, 'haproxy'), terminal.environment);
-  const logLevel = levelOf(call);
   const ports = await claimPorts(call);
   const token = randomBytes(32).toString('hex');
   await writeFile(state.tokenFile, `${token}\n`, { mode: 0o600 });

@@ -16,7 +16,7 @@ import { claimUpdates, updatedNotable, type CellUpdate } from './cell-updates.ts
 import type { Committed } from './committed.ts';
 import type { DeclaredFile } from './effects.ts';
 import { isBlank } from './evaluate.ts';
-import { TemplateFailure } from './failure.ts';
+import { TemplateFailure, nameOf } from './failure.ts';
 import type { Claim } from './ledger.ts';
 import { filePath } from './render-paths.ts';
 import type { RenderedFile } from './render.ts';
@@ -127,9 +127,7 @@ type Conflicts = PersistentMap<readonly Claim<unknown>[]>;
 
 const conflict = (kind: string, name: string, conflicts: Conflicts): TemplateFailure => {
   const owners = (conflicts.get(name) ?? []).map(({ object, owner }) =>
-    object === undefined
-      ? `the template at ${owner}`
-      : `${object.kind} ${object.namespace}/${object.name}`,
+    object === undefined ? placeOfOwner(owner) : nameOf(object),
   );
   const shown = JSON.stringify(name.length > 80 ? `${name.slice(0, 80)}…` : name);
   return new TemplateFailure(
@@ -139,6 +137,12 @@ const conflict = (kind: string, name: string, conflicts: Conflicts): TemplateFai
       reason: 'DeclaredTwice',
     },
   );
+};
+
+/** Where a cell without an object stands: its owner holds template and line. */
+const placeOfOwner = (owner: string): string => {
+  const [, source, line] = /^\d+\|(.*):(\d+):\d+#/.exec(owner) ?? [];
+  return source === undefined ? 'a template' : `the cells at ${source}:${Number(line)}`;
 };
 
 const commitProfiles = (

@@ -19,7 +19,7 @@ import { latestWins } from '../operators/latest-wins.ts';
 import type { AgentClient, AgentNotification, Desired, Pod } from '../ports.ts';
 import type { Digest } from '../protocol/protocol.ts';
 import type { DataplaneSettings, Render } from '../render/render.ts';
-import { createConvergence, type Level } from './convergence.ts';
+import { Convergence, type Level } from './convergence.ts';
 import type { KnownRenders } from './knowledge.ts';
 
 /** What the agent sinks need. */
@@ -75,14 +75,14 @@ const onePod = (
       map(([verify, level]): Level => ({ ...level, verify })),
       takeUntil(options.closing$),
     );
-    const converge = createConvergence({
+    const convergence = new Convergence({
       ...options,
       again: (afterMs) => {
         again$.next(afterMs);
       },
     });
     const aim$ = level$.pipe(distinctUntilChanged(sameAim));
-    return merge(aim$, wake$).pipe(latestWins(converge));
+    return merge(aim$, wake$).pipe(latestWins((level) => convergence.run(level)));
   });
 
 /** Acceptance alone moves no pod: it travels with the next apply. */

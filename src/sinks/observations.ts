@@ -1,6 +1,6 @@
-import type { AgentNotification, Pod } from '../ports.ts';
-import type { AgentState, Digest } from '../protocol/protocol.ts';
-import { driftedFiles, type PodKnowledge } from './decide.ts';
+import { AgentError, type AgentNotification, type Desired, type Pod } from '../ports.ts';
+import type { AgentState, ApplyOutcome, Digest } from '../protocol/protocol.ts';
+import { driftedFiles, type Decision, type PodKnowledge } from './decide.ts';
 
 /** What was known before a state was read, and what is known with it. */
 export interface Learnt {
@@ -48,4 +48,28 @@ const workerDrift = (pod: Pod, { before, known }: Learnt): readonly AgentNotific
   return replaced
     ? [{ type: 'DriftFound', pod, kind: 'worker', details: ['HAProxy was replaced'] }]
     : [];
+};
+
+/** What an answered apply did, for people and metrics. */
+export const appliedOf = (
+  { pod, desired }: { readonly pod: Pod; readonly desired: Desired },
+  { mode, planId, changes }: Extract<Decision, { do: 'apply' }>,
+  { outcome, durationMs }: { readonly outcome: ApplyOutcome; readonly durationMs: number },
+): AgentNotification => ({
+  type: 'Applied',
+  pod,
+  planId,
+  verdict: outcome.outcome === 'noop' ? 'noop' : changes.verdict,
+  reverted: mode === 'revert' && desired.refused.size > 0,
+  outcome,
+  operations: changes.operations.length + changes.inPlaceOperations.length,
+  reasons: changes.reasons.map((reason) => reason.message),
+  causes: [...new Set(changes.reasons.map((reason) => reason.cause))],
+  durationMs,
+});
+
+/** Why an agent could not be asked, in one line. */
+export const messageOf = (error: unknown): string => {
+  if (error instanceof AgentError) return `${error.code}: ${error.message}`;
+  return error instanceof Error ? error.message : String(error);
 };

@@ -2,7 +2,9 @@ import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
 import { EMITTERS } from '../../../src/render/emitters.ts';
 
-const RUNS = process.env['HAPTIC_LONG'] === '1' ? 1_000_000 : 10_000;
+const LONG = process.env['HAPTIC_LONG'] === '1';
+const RUNS = LONG ? 1_000_000 : 10_000;
+const TIMEOUT_MS = LONG ? 3_600_000 : 60_000;
 
 const special = fc.constantFrom(
   ...Array.from('%"\'\\#$ {}[]()-,;!|~`\t\n\r\0\u007f\u0085\u2028\ud800a1./_:*@+=é日😀'),
@@ -55,37 +57,49 @@ const broken = /[\p{Cc}\u2028\u2029]/u;
 
 describe('an emitter gives exactly one word that means the value, or refuses (P9)', () => {
   for (const [name, meaning] of Object.entries(WORDS)) {
-    test.prop([value], { numRuns: RUNS })(name, (text) => {
-      const emitted = EMITTERS[name]?.(text);
-      if (emitted?.ok !== true) return;
-      const line = `before ${emitted.text} after`;
-      expect(words(line).map((word, index) => (index === 1 ? meaning(word) : word))).toEqual([
-        'before',
-        text,
-        'after',
-      ]);
-      expect(broken.test(emitted.text)).toBe(false);
-    });
+    test.prop([value], { numRuns: RUNS })(
+      name,
+      (text) => {
+        const emitted = EMITTERS[name]?.(text);
+        if (emitted?.ok !== true) return;
+        const line = `before ${emitted.text} after`;
+        expect(words(line).map((word, index) => (index === 1 ? meaning(word) : word))).toEqual([
+          'before',
+          text,
+          'after',
+        ]);
+        expect(broken.test(emitted.text)).toBe(false);
+      },
+      TIMEOUT_MS,
+    );
   }
 
-  test.prop([value], { numRuns: RUNS })('mapKey and mapValue: one line of one entry', (text) => {
-    const [key, content] = [EMITTERS['mapKey']?.(text), EMITTERS['mapValue']?.(text)];
-    if (key?.ok === true) {
-      expect(/^(\S+) (.*)$/.exec(`${key.text} v`)?.slice(1)).toEqual([text, 'v']);
-      expect(key.text.startsWith('#')).toBe(false);
-    }
-    if (content?.ok === true) {
-      expect(/^(\S+)\s+(.*?)\s*$/.exec(`k ${content.text}`)?.slice(1)).toEqual(['k', text]);
-      expect(broken.test(content.text)).toBe(false);
-    }
-  });
+  test.prop([value], { numRuns: RUNS })(
+    'mapKey and mapValue: one line of one entry',
+    (text) => {
+      const [key, content] = [EMITTERS['mapKey']?.(text), EMITTERS['mapValue']?.(text)];
+      if (key?.ok === true) {
+        expect(/^(\S+) (.*)$/.exec(`${key.text} v`)?.slice(1)).toEqual([text, 'v']);
+        expect(key.text.startsWith('#')).toBe(false);
+      }
+      if (content?.ok === true) {
+        expect(/^(\S+)\s+(.*?)\s*$/.exec(`k ${content.text}`)?.slice(1)).toEqual(['k', text]);
+        expect(broken.test(content.text)).toBe(false);
+      }
+    },
+    TIMEOUT_MS,
+  );
 
-  test.prop([value], { numRuns: RUNS })('comment: never ends its line', (text) => {
-    const emitted = EMITTERS['comment']?.(text);
-    expect(emitted?.ok === true && !broken.test(emitted.text) && emitted.text.isWellFormed()).toBe(
-      true,
-    );
-  });
+  test.prop([value], { numRuns: RUNS })(
+    'comment: never ends its line',
+    (text) => {
+      const emitted = EMITTERS['comment']?.(text);
+      expect(
+        emitted?.ok === true && !broken.test(emitted.text) && emitted.text.isWellFormed(),
+      ).toBe(true);
+    },
+    TIMEOUT_MS,
+  );
 
   test.prop([value], { numRuns: RUNS })(
     'nothing but pem and comment takes control characters',

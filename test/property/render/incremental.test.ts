@@ -20,7 +20,9 @@ import {
   type Routes,
 } from '../../support/templates.ts';
 
-const RUNS = process.env['HAPTIC_LONG'] === '1' ? 20_000 : 150;
+const LONG = process.env['HAPTIC_LONG'] === '1';
+const RUNS = LONG ? 20_000 : 150;
+const TIMEOUT_MS = LONG ? 3_600_000 : 60_000;
 
 const TEMPLATES = {
   main: `{% section "global" %}
@@ -193,4 +195,5 @@ test.prop([fc.array(batch, { minLength: 1, maxLength: 8 })], { numRuns: RUNS })(
       ),
     );
   },
+  TIMEOUT_MS,
 );

@@ -1,7 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 
-const read = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
+const read = (path: string): string =>
+  readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
 
 interface Row {
   readonly id: string;
@@ -16,7 +17,14 @@ const rowsOf = (page: string): readonly Row[] =>
       const cells = line.split('|').map((cell) => cell.trim());
       const id = cells[1] ?? '';
       if (!/^[GPSTR]\d+$/.test(id)) return [];
-      return [{ id, tests: [...(cells.at(-2) ?? '').matchAll(/`((?:test|agent)\/[^`]+)`/g)].map(([, path]) => path ?? '') }];
+      return [
+        {
+          id,
+          tests: [...(cells.at(-2) ?? '').matchAll(/`((?:test|agent)\/[^`]+)`/g)].map(
+            ([, path]) => path ?? '',
+          ),
+        },
+      ];
     });
 
 const expected = [
@@ -40,7 +48,9 @@ it('names only tests that exist for the requirements', () => {
   const rows = rowsOf('docs/requirements.md');
   expect(rows.length).toBeGreaterThan(80);
   const missing = rows.flatMap(({ id, tests }) =>
-    tests.filter((path) => !existsSync(new URL(`../../../${path}`, import.meta.url))).map((path) => `${id}: ${path}`),
+    tests
+      .filter((path) => !existsSync(new URL(`../../../${path}`, import.meta.url)))
+      .map((path) => `${id}: ${path}`),
   );
   expect(missing).toStrictEqual([]);
 });

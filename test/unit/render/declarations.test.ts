@@ -125,7 +125,7 @@ describe('files and certificates', () => {
     ['{{ path("x", "maps") }}', 'did you mean "map"?'],
     [
       '{{ file("a", "1") }}{% cells x in [1] key "k" %}{{ file("a", "2") }}{% endcells %}',
-      'declared differently',
+      'declared differently by a template and the cells at main:3',
     ],
   ])('refuse %s', (template, message) => {
     expect(problems({ main: `${HEAD}${template}` })[0]?.message).toContain(message);
