@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { sha256 } from '../src/digest.ts';
+import { sha256, sha256Hasher } from '../src/digest.ts';
 import { createEngine } from '../src/render/engine.ts';
 import { parseConfig } from '../src/render/parse-config.ts';
 import type { RenderResult, TemplateEngine } from '../src/render/render.ts';
@@ -91,7 +91,12 @@ const benchEngine = async (): Promise<TemplateEngine> => {
     defaultCertificate: { pem: PEM },
     inspectKeyPair,
   });
-  const created = createEngine({ config: parsed.config, routing, digest: sha256 });
+  const created = createEngine({
+    config: parsed.config,
+    routing,
+    digest: sha256,
+    hasher: () => sha256Hasher(),
+  });
   if (!created.ok) throw new Error('the libraries do not compile');
   return created.engine;
 };

@@ -1,5 +1,5 @@
 import { catchError, from, map, type Observable, of, switchMap } from 'rxjs';
-import { sha256 } from '../digest.ts';
+import { sha256, sha256Hasher } from '../digest.ts';
 import type { ConfigEvent, ResourceSource } from '../ports.ts';
 import type { ConfigOverrides } from '../render/config-layers.ts';
 import { createEngine } from '../render/engine.ts';
@@ -53,6 +53,7 @@ const compile = (
     config,
     routing,
     digest: sha256,
+    hasher: () => sha256Hasher(),
     capabilities: { haproxy: haproxyVersion },
   });
   return created.ok ? { ok: true, engine: renderEngine(created.engine) } : created;

@@ -14,6 +14,9 @@ export interface ProcessOptions {
   readonly graceMs?: number;
 }
 
+/** Lines of standard error that are repeated when a process failed. */
+const LAST_WORDS = 5;
+
 /** The process ended by itself. */
 export class ProcessEnded extends Error {
   override readonly name = 'ProcessEnded';
@@ -21,7 +24,7 @@ export class ProcessEnded extends Error {
 
 /**
  * Runs a process while subscribed and emits its start and its output line by line. Its end is an error, whatever the
- * status; unsubscribing ends it with SIGTERM, after the grace time with SIGKILL.
+ * status, with its last words when it failed; unsubscribing ends it with SIGTERM, after the grace time with SIGKILL.
  */
 export const childProcess = (options: ProcessOptions): Observable<ProcessEvent> =>
   new Observable((subscriber) => {
@@ -32,6 +35,7 @@ export const childProcess = (options: ProcessOptions): Observable<ProcessEvent> 
       detached: true,
     });
     let ended = false;
+    let lastWords: readonly string[] = [];
     child.on('error', (error) => {
       ended = true;
       subscriber.error(new ProcessEnded(`${options.command}: ${error.message}`, { cause: error }));
@@ -42,10 +46,12 @@ export const childProcess = (options: ProcessOptions): Observable<ProcessEvent> 
     child.on('close', (code, signal) => {
       ended = true;
       const how = signal === null ? `status ${String(code)}` : `signal ${signal}`;
-      subscriber.error(new ProcessEnded(`${options.command} ended with ${how}`));
+      const why = code === null || code === 0 ? '' : lastWords.map((line) => `: ${line}`).join('');
+      subscriber.error(new ProcessEnded(`${options.command} ended with ${how}${why}`));
     });
     for (const stream of ['stdout', 'stderr'] as const) {
       createInterface({ input: child[stream] }).on('line', (text) => {
+        if (stream === 'stderr') lastWords = [...lastWords, text].slice(-LAST_WORDS);
         subscriber.next({ type: 'line', stream, text });
       });
     }

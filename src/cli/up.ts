@@ -87,7 +87,10 @@ const prepare = async (
   const haproxy = await findHaproxy(textOf(call, 'haproxy'), terminal.environment);
   const ports = await claimPorts(call);
   const token = randomBytes(32).toString('hex');
-  await writeFile(state.tokenFile, `${token}\n`, { mode: 0o600 });
+  const certificate = await written(state, async () => {
+    await writeFile(state.tokenFile, `${token}\n`, { mode: 0o600 });
+    return defaultCertificate(state.certificateFile);
+  });
   const shutdown$ = new ReplaySubject<unknown>(1);
   const end = (): void => {
     shutdown$.next(terminal.signal.reason);
@@ -103,7 +106,7 @@ const prepare = async (
     ...ports,
     agentPort: await claimPort(0, 'agent-port', '127.0.0.1'),
     token,
-    defaultCertificate: await defaultCertificate(state.certificateFile),
+    defaultCertificate: certificate,
     demo: call.values['demo'] === true,
     logger,
     ready: (snapshot) => {
@@ -122,6 +125,17 @@ const prepare = async (
   else terminal.out(introduction(settings, manifests));
   return settings;
 };
+
+/** What is done in the state directory; a full or read-only disk is told as such. */
+const written = <T>({ root }: StandaloneSettings['state'], write: () => Promise<T>): Promise<T> =>
+  write().catch((error: unknown) => {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new CommandError(
+      `cannot write to the state directory ${root}: ${why}; make room, or choose another one with --state-dir`,
+      undefined,
+      { cause: error },
+    );
+  });
 
 /** The ports to listen on, all free and all different. */
 const claimPorts = async (

@@ -68,8 +68,9 @@ const respond = async (
 
 const answer = async (options: HttpOptions, { method, url }: IncomingMessage): Promise<Reply> => {
   if (method !== 'GET' && method !== 'HEAD') return [405, TEXT, 'only GET and HEAD\n'];
-  const { pathname } = new URL(url ?? '/', 'http://localhost');
-  const route = Object.hasOwn(routes, pathname) ? routes[pathname] : undefined;
+  // Not through URL, which throws on what anybody may send.
+  const [path = ''] = (url ?? '').split('?');
+  const route = Object.hasOwn(routes, path) ? routes[path] : undefined;
   if (route === undefined) return [404, TEXT, `there is ${Object.keys(routes).join(', ')}\n`];
   try {
     return await route(options);

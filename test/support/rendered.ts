@@ -1,9 +1,9 @@
 /** Objects rendered by the real engine with the libraries that come with the program. */
-import { createHash } from 'node:crypto';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { chunkText } from '../../src/cells/chunk.ts';
+import { sha256, sha256Hasher } from '../../src/digest.ts';
 import type { ConfigOverrides } from '../../src/render/config-layers.ts';
 import { createEngine } from '../../src/render/engine.ts';
 import { parseConfig } from '../../src/render/parse-config.ts';
@@ -32,8 +32,6 @@ const told = (problems: readonly Problem[]): string =>
     .map(({ reason, message, place }) => `${reason}: ${message} ${JSON.stringify(place ?? {})}`)
     .join('\n');
 
-const digest = (text: string): string => createHash('sha256').update(text).digest('hex');
-
 /**
  * An engine over the libraries, as standalone makes it.
  *
@@ -44,7 +42,7 @@ export const libraryEngine = async (words: EngineWords = {}): Promise<TemplateEn
   if (!loaded.ok) throw new Error(told(loaded.problems));
   const { libraries } = loaded;
   const overrides = words.overrides ?? {};
-  const parsed = parseConfig(words.config, { libraries, digest, overrides });
+  const parsed = parseConfig(words.config, { libraries, digest: sha256, overrides });
   if (!parsed.ok) throw new Error(told(parsed.problems));
   const routing = createRouting({
     ingressClass: { name: 'haptic', controller: 'haproxy-haptic.org/controller' },
@@ -52,7 +50,12 @@ export const libraryEngine = async (words: EngineWords = {}): Promise<TemplateEn
     inspectKeyPair,
     ...(words.defaultPem === undefined ? {} : { defaultCertificate: { pem: words.defaultPem } }),
   });
-  const created = createEngine({ config: parsed.config, routing, digest });
+  const created = createEngine({
+    config: parsed.config,
+    routing,
+    digest: sha256,
+    hasher: () => sha256Hasher(),
+  });
   if (!created.ok) throw new Error(told(created.problems));
   return created.engine;
 };

@@ -1,8 +1,8 @@
 /** Small template configurations, snapshots and routes for tests of the render. */
 import { PersistentMap } from '../../src/cells/persistent-map.ts';
 import { chunkText } from '../../src/cells/chunk.ts';
-import { sha256 } from '../../src/digest.ts';
-import { sha256Hasher } from '../../src/text-hasher.ts';
+import { sha256, sha256Hasher } from '../../src/digest.ts';
+
 import type { Server } from '../../src/plan/plan.ts';
 import { createEngine } from '../../src/render/engine.ts';
 import type { Render, RenderResult, TemplateEngine } from '../../src/render/render.ts';

@@ -1,12 +1,13 @@
 import { execFile } from 'node:child_process';
 import { createServer, type Server } from 'node:net';
-import { renameSync } from 'node:fs';
+import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { type EchoBackend, startEcho } from '../../support/echo.ts';
 import { haproxyVersions } from '../../support/haproxy.ts';
 import { ingress } from '../../support/objects.ts';
-import { Instance, kill, serviceOn } from './instance.ts';
+import { configured, Instance, kill, serviceOn } from './instance.ts';
 import { startLoad } from './load.ts';
 
 const HOST = 'shop.example.com';
@@ -24,6 +25,7 @@ const serving = async (haproxy = binary): Promise<Bed> => {
   const instance = await Instance.start({
     haproxy,
     manifests: {
+      'config.yaml': [configured({ dataplane: { minDeploymentInterval: '300ms' } })],
       'shop.yaml': serviceOn('shop', [one.port]),
       'ingress.yaml': [ingress('shop', { rules: [[HOST, '/', 'shop:80']] })],
     },
@@ -99,6 +101,19 @@ describe('what dies', () => {
     await goesOn(bed);
   });
 
+  it('a tree that HAProxy does not start from gives way, and is written anew', async () => {
+    const bed = await serving();
+    const { instance } = bed;
+    await instance.stop();
+    writeFileSync(join(instance.stateDir, 'haproxy/haproxy.cfg'), 'nonsense\n');
+    instance.forgetOutput();
+    instance.launch();
+    const message = await instance.line(/haproxy ended with status 1.*starting it again/);
+    expect(message).toContain("unknown keyword 'nonsense'");
+    await instance.serves(HOST, '/', '"one"');
+    await goesOn(bed);
+  });
+
   it('a directory that vanishes changes nothing, and goes on when it is back', async () => {
     const bed = await serving();
     const { instance } = bed;
@@ -156,11 +171,23 @@ describe('what is taken', () => {
 });
 
 describe('a full disk', () => {
+  it('keeps HAPTIC from starting, with one line that says so', async () => {
+    const instance = await Instance.prepare({ haproxy: binary, manifests: {} });
+    mkdirSync(instance.stateDir);
+    symlinkSync('/dev/full', join(instance.stateDir, 'token'));
+    instance.launch();
+    expect((await instance.ended()).code).toBe(2);
+    expect(instance.err).toMatch(
+      /^haptic up: cannot write to the state directory \S+: ENOSPC.*; make room, or choose another one with --state-dir\n$/,
+    );
+  });
+
   it('refuses what cannot be written, keeps serving, and goes on when there is room', async () => {
     const bed = await serving();
     const { instance } = bed;
     const [agent = 0] = instance.children('agent');
     await limitFiles(agent, '1');
+    instance.forgetOutput();
     const rule = ingress('more', { rules: [['more.example.com', '/', 'shop:80']] });
     instance.write('more.yaml', [rule]);
     const message = await instance.line(/^haproxy: rejected: /);

@@ -60,6 +60,30 @@ describe('haptic up', () => {
     },
   );
 
+  it('G14: ends in order when it never had a configuration', async () => {
+    const instance = await Instance.prepare({
+      haproxy: newest,
+      manifests: { 'config.yaml': [configured({ nonsense: {} })] },
+    });
+    instance.launch();
+    await instance.line(/configuration refused/);
+    await instance.line(/haproxy runs/);
+    const ended = await instance.stop();
+    expect(ended).toMatchObject({ code: 0, signal: null });
+    expect(ended.ms).toBeLessThan(ORDERLY_MS);
+    expect(processesOf(instance.stateDir)).toStrictEqual([]);
+  });
+
+  it('G14: ends in order while it starts', async () => {
+    const instance = await Instance.prepare({ haproxy: newest, manifests: {} });
+    instance.launch();
+    await instance.until('the first words', () => instance.out.includes('HAPTIC standalone'));
+    const ended = await instance.stop();
+    expect(ended).toMatchObject({ code: 0, signal: null });
+    expect(ended.ms).toBeLessThan(ORDERLY_MS);
+    expect(processesOf(instance.stateDir)).toStrictEqual([]);
+  });
+
   it('prints what runs and lines to paste', async () => {
     const instance = await Instance.start({
       haproxy: newest,
@@ -104,5 +128,9 @@ describe('haptic up', () => {
     await instance.line(/rendered [0-9a-f]{10} in .*: \d+ cells? evaluated, \d+ reused/);
     await instance.line(/haproxy: applied [0-9a-f]{10} by 1 runtime operation, no reload in/);
     await instance.line(/checked [0-9a-f]{10}: passed in/);
+    // The start and the change.
+    await instance.until('the latency', async () => {
+      return (await instance.metric('haptic_change_to_applied_seconds_count')) >= 2;
+    });
   });
 });

@@ -70,7 +70,7 @@ describe('a command', () => {
     arguments: [],
     summary: 'Fail',
     options: {},
-    run: () => Promise.reject(error as Error),
+    run: () => Promise.reject(error),
   });
   const run = async (command: Command) => {
     let err = '';

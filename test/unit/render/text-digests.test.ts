@@ -2,9 +2,8 @@ import { fc, test as property } from '@fast-check/vitest';
 import { describe, expect, test } from 'vitest';
 import { chunkText, leaf } from '../../../src/cells/chunk.ts';
 import { OrderedChunks } from '../../../src/cells/ordered-chunks.ts';
-import { sha256 } from '../../../src/digest.ts';
+import { sha256, sha256Hasher } from '../../../src/digest.ts';
 import { TextDigests, joiningHasher, type TextHasher } from '../../../src/render/text-digests.ts';
-import { sha256Hasher } from '../../../src/text-hasher.ts';
 
 const line = (index: number, text: string): string => `${index} ${text.repeat(400)}\n`;
 const key = (index: number): string => String(index).padStart(6, '0');

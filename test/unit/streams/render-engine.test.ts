@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { lastValueFrom } from 'rxjs';
+import { firstOf } from '../../support/manifest-directory.ts';
 import type { RenderResult, TemplateEngine } from '../../../src/render/render.ts';
 import { renderEngine } from '../../../src/streams/render-engine.ts';
 import { defaultSettings, makeRender } from '../../support/renders.ts';
@@ -11,11 +11,11 @@ const engineOf = (steps: () => Generator<void, RenderResult>): TemplateEngine =>
   steps,
   stats: () => ({ cells: 0, reads: 0 }),
 });
-const result = (steps: () => Generator<void, RenderResult>): Promise<RenderResult> =>
-  lastValueFrom(renderEngine(engineOf(steps)).render(makeRender().snapshot));
+const result = (steps: () => Generator<void, RenderResult>): Promise<RenderResult | 'nothing'> =>
+  firstOf(renderEngine(engineOf(steps)).render(makeRender().snapshot));
 
 describe('a defect of the engine', () => {
-  const expectFailure = (rendered: RenderResult): void => {
+  const expectFailure = (rendered: RenderResult | 'nothing'): void => {
     expect(rendered).toMatchObject({
       ok: false,
       failure: { phase: 'template', problems: [{ severity: 'error', reason: 'InternalError' }] },
