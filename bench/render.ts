@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { sha256, sha256Hasher } from '../src/digest.ts';
 import { createEngine } from '../src/render/engine.ts';
-import { parseConfig } from '../src/render/parse-config.ts';
+import { parseConfig } from '../src/render/config/parse-config.ts';
 import type { RenderResult, TemplateEngine } from '../src/render/render.ts';
 import { createRouting } from '../src/routing/routing.ts';
 import { applyBatch, emptySnapshot } from '../src/snapshot/apply-batch.ts';

@@ -1,9 +1,9 @@
 import { catchError, from, map, type Observable, of, switchMap } from 'rxjs';
 import { sha256, sha256Hasher } from '../digest.ts';
 import type { ConfigEvent, ResourceSource } from '../ports.ts';
-import type { ConfigOverrides } from '../render/config-layers.ts';
+import type { ConfigOverrides } from '../render/config/layers.ts';
 import { createEngine } from '../render/engine.ts';
-import type { ParsedConfig } from '../render/parse-config.ts';
+import type { ParsedConfig } from '../render/config/parse-config.ts';
 import { createRouting } from '../routing/routing.ts';
 import { directoryConfig } from '../streams/config.ts';
 import { inspectKeyPair } from '../streams/key-pair.ts';

@@ -46,7 +46,8 @@ export const childProcess = (options: ProcessOptions): Observable<ProcessEvent> 
     child.on('close', (code, signal) => {
       ended = true;
       const how = signal === null ? `status ${String(code)}` : `signal ${signal}`;
-      const why = code === null || code === 0 ? '' : lastWords.map((line) => `: ${line}`).join('');
+      const failed = code !== null && code !== 0 && lastWords.length > 0;
+      const why = failed ? `: ${lastWords.join(' / ')}` : '';
       subscriber.error(new ProcessEnded(`${options.command} ended with ${how}${why}`));
     });
     for (const stream of ['stdout', 'stderr'] as const) {

@@ -3,7 +3,7 @@ import { EMPTY_CHUNK, concat, leaf, type Chunk } from '../cells/chunk.ts';
 import type { Profile, Section } from '../plan/plan.ts';
 import type { Committed, SlotPlan } from './committed.ts';
 import { isBlank } from './evaluate.ts';
-import { TemplateFailure } from './failure.ts';
+import { TemplateFailure } from './language/failure.ts';
 import type { PlacedItem } from './slot-plans.ts';
 import type { TextDigests } from './text-digests.ts';
 

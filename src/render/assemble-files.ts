@@ -5,11 +5,11 @@ import type { MapEntry, PlanFile } from '../plan/plan.ts';
 import type { DigestFunction } from '../plan/plan.ts';
 import { claimUpdates, mentioned, updatedLines, type CellUpdate } from './cell-updates.ts';
 import { NO_LINES, emptyMap, type Committed, type CommittedMap } from './committed.ts';
-import type { DeclaredFile, Effects } from './effects.ts';
+import type { DeclaredFile, Effects } from './language/effects.ts';
 import type { RenderedFile } from './render.ts';
-import { filePath } from './render-paths.ts';
+import { filePath } from './language/render-paths.ts';
 import { claimSlices, eachSliced, withSlices } from './slices.ts';
-import type { TemplateConfig } from './template-config.ts';
+import type { TemplateConfig } from './config/template-config.ts';
 import type { TextDigests } from './text-digests.ts';
 
 export interface FileContext {

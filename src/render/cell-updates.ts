@@ -2,7 +2,7 @@
 import { leaf, type Chunk } from '../cells/chunk.ts';
 import type { ObjectRef } from '../snapshot/objects.ts';
 import type { PersistentMap } from '../cells/persistent-map.ts';
-import type { Effects } from './effects.ts';
+import type { Effects } from './language/effects.ts';
 import type { CellResult } from './evaluate.ts';
 import type { ClaimUpdate } from './ledger.ts';
 import type { Lines } from './committed.ts';

@@ -14,11 +14,11 @@ import {
 } from './assemble-files.ts';
 import { claimUpdates, updatedNotable, type CellUpdate } from './cell-updates.ts';
 import type { Committed } from './committed.ts';
-import type { DeclaredFile } from './effects.ts';
+import type { DeclaredFile } from './language/effects.ts';
 import { isBlank } from './evaluate.ts';
-import { TemplateFailure, nameOf } from './failure.ts';
+import { TemplateFailure, nameOf } from './language/failure.ts';
 import type { Claim } from './ledger.ts';
-import { filePath } from './render-paths.ts';
+import { filePath } from './language/render-paths.ts';
 import type { RenderedFile } from './render.ts';
 import { claimSlices, withSlices } from './slices.ts';
 import type { PlacedRoot } from './slot-plans.ts';

@@ -11,11 +11,11 @@ import type {
   Profile,
 } from '../plan/plan.ts';
 import { chunkText } from '../cells/chunk.ts';
-import type { DeclaredBackend, DeclaredFile } from './effects.ts';
+import type { DeclaredBackend, DeclaredFile } from './language/effects.ts';
 import type { CellResult, RootResult } from './evaluate.ts';
 import { Ledger } from './ledger.ts';
 import type { RenderedFile } from './render.ts';
-import type { SlotRequest } from './slots.ts';
+import type { SlotRequest } from './language/slots.ts';
 
 /** A slot of one render: where its tag stood, and what goes into it. */
 export interface SlotPlan {

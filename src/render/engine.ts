@@ -2,12 +2,12 @@ import type { DigestFunction } from '../plan/plan.ts';
 import type { RouteModel } from '../routing/model.ts';
 import type { Problem } from '../snapshot/problem.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
-import { globalScope } from './functions.ts';
+import { globalScope } from './language/functions.ts';
 import type { TemplateEngine } from './render.ts';
 import { Renderer } from './renderer.ts';
-import type { TemplateConfig } from './template-config.ts';
+import type { TemplateConfig } from './config/template-config.ts';
 import { joiningHasher, type TextHasher } from './text-digests.ts';
-import { compileTemplates } from './template-set.ts';
+import { compileTemplates } from './language/template-set.ts';
 
 export interface EngineParts {
   readonly config: TemplateConfig;

@@ -5,13 +5,13 @@ import { Pending } from '../cells/pending.ts';
 import type { DigestFunction } from '../plan/plan.ts';
 import type { ObjectRef } from '../snapshot/objects.ts';
 import type { Problem } from '../snapshot/problem.ts';
-import { NO_EFFECTS, compactEffects, noEffects, type Effects } from './effects.ts';
-import { TemplateFailure, asFailure, type Place } from './failure.ts';
-import { objectOf } from './object-of.ts';
-import { Scope, type CellRun } from './run.ts';
-import type { SlotRequest } from './slots.ts';
-import type { RootTemplate } from './template-set.ts';
-import { ItemWriter, Writer, type Item } from './writer.ts';
+import { NO_EFFECTS, compactEffects, noEffects, type Effects } from './language/effects.ts';
+import { TemplateFailure, asFailure, type Place } from './language/failure.ts';
+import { objectOf } from './language/object-of.ts';
+import { Scope, type CellRun } from './language/run.ts';
+import type { SlotRequest } from './language/slots.ts';
+import type { RootTemplate } from './language/template-set.ts';
+import { ItemWriter, Writer, type Item } from './language/writer.ts';
 import type { SnapshotWorld } from './world.ts';
 
 /** What a cell made. With a problem the rest is empty. */

@@ -1,6 +1,6 @@
 import { findLine, type Chunk } from '../cells/chunk.ts';
 import type { Provenance } from './render.ts';
-import { Origin, type Mark } from './text.ts';
+import { Origin, type Mark } from './language/text.ts';
 
 /** Which template line printed a line (counted from 1) of this text, found by walking down the tree of chunks. */
 export const provenanceOf = (text: Chunk, line: number): Provenance | undefined => {

@@ -16,15 +16,15 @@ import {
   type SlotPlan,
 } from './committed.ts';
 import { evaluateRoot, type CellResult, type RootResult, type Surroundings } from './evaluate.ts';
-import { TemplateFailure } from './failure.ts';
+import { TemplateFailure } from './language/failure.ts';
 import { provenanceOf } from './provenance.ts';
 import type { RenderPhase, RenderResult } from './render.ts';
-import type { Scope } from './run.ts';
+import type { Scope } from './language/run.ts';
 import { cellOwner, placeSlots, rootOwner, type PlacedRoot } from './slot-plans.ts';
 import { withSlices } from './slices.ts';
 import { NO_SLOT, cellsOf, changedKeys, goneCells, textOf } from './slot-cells.ts';
-import type { TemplateConfig } from './template-config.ts';
-import type { TemplateSet } from './template-set.ts';
+import type { TemplateConfig } from './config/template-config.ts';
+import type { TemplateSet } from './language/template-set.ts';
 import { ReadKeys, SnapshotWorld } from './world.ts';
 import { TextDigests, type TextHasher } from './text-digests.ts';
 

@@ -1,10 +1,10 @@
 import { PersistentMap } from '../cells/persistent-map.ts';
 import type { SlotPlan } from './committed.ts';
 import type { RootResult } from './evaluate.ts';
-import type { SlotRequest } from './slots.ts';
-import type { RootTemplate } from './template-set.ts';
+import type { SlotRequest } from './language/slots.ts';
+import type { RootTemplate } from './language/template-set.ts';
 import type { SnapshotWorld } from './world.ts';
-import type { Item } from './writer.ts';
+import type { Item } from './language/writer.ts';
 
 /** An item in which each slot has got its id. */
 export type PlacedItem = Item<SlotPlan>;

@@ -5,8 +5,8 @@ import { fieldPath, fieldText, type FieldPath } from '../snapshot/field-path.ts'
 import type { KubeObject } from '../snapshot/objects.ts';
 import type { ObjectChange, Snapshot } from '../snapshot/snapshot.ts';
 import type { WatchedResource } from '../snapshot/watch.ts';
-import { ROUTE_COLLECTIONS } from './route-collections.ts';
-import type { StoreLook, World } from './run.ts';
+import { ROUTE_COLLECTIONS } from './language/route-collections.ts';
+import type { StoreLook, World } from './language/run.ts';
 
 /** A snapshot and its routes, as cells look at them. Every look has a key, by which it can be repeated later. */
 export class SnapshotWorld implements World {

@@ -1,6 +1,10 @@
 import { distinctUntilChanged, map, type Observable, scan } from 'rxjs';
 import type { ResourceSource } from '../ports.ts';
-import { parseConfig, type ParseConfigOptions, type ParsedConfig } from '../render/parse-config.ts';
+import {
+  parseConfig,
+  type ParseConfigOptions,
+  type ParsedConfig,
+} from '../render/config/parse-config.ts';
 import { byNamespaceAndName } from '../snapshot/object-list.ts';
 import { type KubeObject, type ObjectKey, objectKey, objectRef } from '../snapshot/objects.ts';
 import type { Problem } from '../snapshot/problem.ts';

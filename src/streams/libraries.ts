@@ -1,7 +1,14 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Library } from '../render/config-layers.ts';
-import { flag, listOf, membersOf, text, wholeNumber, anything } from '../render/field-checks.ts';
+import type { Library } from '../render/config/layers.ts';
+import {
+  flag,
+  listOf,
+  membersOf,
+  text,
+  wholeNumber,
+  anything,
+} from '../render/config/field-checks.ts';
 import type { Problem } from '../snapshot/problem.ts';
 import { yamlDocuments } from './yaml-documents.ts';
 

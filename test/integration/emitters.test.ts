@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, describe, expect, test } from 'vitest';
-import { EMITTERS, MAX_VALUE } from '../../src/render/emitters.ts';
+import { EMITTERS, MAX_VALUE } from '../../src/render/language/emitters.ts';
 import type { Render } from '../../src/render/render.ts';
 import { freePort, haproxyVersions, runtimeCommand, startHaproxy } from '../support/haproxy.ts';
 import {

@@ -6,7 +6,7 @@ import { sha256, sha256Hasher } from '../../src/digest.ts';
 import type { Server } from '../../src/plan/plan.ts';
 import { createEngine } from '../../src/render/engine.ts';
 import type { Render, RenderResult, TemplateEngine } from '../../src/render/render.ts';
-import type { TemplateConfig, TemplateSource } from '../../src/render/template-config.ts';
+import type { TemplateConfig, TemplateSource } from '../../src/render/config/template-config.ts';
 import type { BackendModel, HostRoutes, RouteModel } from '../../src/routing/model.ts';
 import { applyBatch, emptySnapshot, type IndexedSnapshot } from '../../src/snapshot/apply-batch.ts';
 import { objectKey, type KubeObject, type ObjectRef } from '../../src/snapshot/objects.ts';

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { PersistentMap } from '../../../src/cells/persistent-map.ts';
-import { FILTERS } from '../../../src/render/filters.ts';
-import { globalScope } from '../../../src/render/functions.ts';
-import { TESTS } from '../../../src/render/tests.ts';
+import { FILTERS } from '../../../src/render/language/filters.ts';
+import { globalScope } from '../../../src/render/language/functions.ts';
+import { TESTS } from '../../../src/render/language/tests.ts';
 import type { HostRoutes } from '../../../src/routing/model.ts';
 import {
   HEAD,

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { sha256 } from '../../../src/digest.ts';
-import { parseConfig } from '../../../src/render/parse-config.ts';
+import { parseConfig } from '../../../src/render/config/parse-config.ts';
 import { directoryConfig } from '../../../src/streams/config.ts';
 import { directorySource } from '../../../src/streams/directory.ts';
 import { loadLibraries } from '../../../src/streams/libraries.ts';

@@ -1,6 +1,6 @@
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
-import { EMITTERS } from '../../../src/render/emitters.ts';
+import { EMITTERS } from '../../../src/render/language/emitters.ts';
 
 const LONG = process.env['HAPTIC_LONG'] === '1';
 const RUNS = LONG ? 1_000_000 : 10_000;

@@ -65,7 +65,7 @@ describe('haptic', () => {
 });
 
 describe('a command', () => {
-  const failing = (error: unknown): Command => ({
+  const failing = (error: Error): Command => ({
     name: 'fail',
     arguments: [],
     summary: 'Fail',

@@ -2,7 +2,7 @@ import { EMPTY, type Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { sha256 } from '../../../src/digest.ts';
 import type { ResourceSource } from '../../../src/ports.ts';
-import type { ParsedConfig } from '../../../src/render/parse-config.ts';
+import type { ParsedConfig } from '../../../src/render/config/parse-config.ts';
 import type { WatchEvent } from '../../../src/snapshot/watch.ts';
 import { CONFIG_RESOURCE, directoryConfig, surplusConfigs } from '../../../src/streams/config.ts';
 import { inVirtualTime } from '../../support/marbles.ts';

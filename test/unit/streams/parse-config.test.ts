@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { sha256 } from '../../../src/digest.ts';
-import type { ConfigOverrides, Library } from '../../../src/render/config-layers.ts';
-import { parseConfig } from '../../../src/render/parse-config.ts';
-import type { TemplateConfig } from '../../../src/render/template-config.ts';
+import type { ConfigOverrides, Library } from '../../../src/render/config/layers.ts';
+import { parseConfig } from '../../../src/render/config/parse-config.ts';
+import type { TemplateConfig } from '../../../src/render/config/template-config.ts';
 import { kubeObject } from '../../support/watched.ts';
 
 const library = (name: string, spec: unknown, members: Partial<Library> = {}): Library => ({

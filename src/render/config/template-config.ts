@@ -1,5 +1,5 @@
-import type { WatchedResource } from '../snapshot/watch.ts';
-import type { DataplaneSettings } from './render.ts';
+import type { WatchedResource } from '../../snapshot/watch.ts';
+import type { DataplaneSettings } from '../render.ts';
 
 /**
  * A `HAProxyTemplateConfig` (`haproxy-haptic.org/v1alpha1`) merged over the enabled libraries, defaults filled in. User

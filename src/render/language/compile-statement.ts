@@ -1,5 +1,5 @@
 /** Tags of a template as closures that print to a writer. */
-import { PersistentMap } from '../cells/persistent-map.ts';
+import { PersistentMap } from '../../cells/persistent-map.ts';
 import { placeOf, type ExpressionContext, type Statement } from './compile-context.ts';
 import { compileExpression } from './compile-expression.ts';
 import { TemplateFailure, type Place } from './failure.ts';

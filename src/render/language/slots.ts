@@ -1,4 +1,4 @@
-import type { PersistentMap } from '../cells/persistent-map.ts';
+import type { PersistentMap } from '../../cells/persistent-map.ts';
 import type { Place } from './failure.ts';
 import type { Statement } from './compile-context.ts';
 

@@ -1,6 +1,6 @@
 /** All templates of a configuration: parsed, checked and compiled, or refused with everything that is wrong. */
-import { byCodeUnits } from '../cells/persistent-map.ts';
-import type { Problem } from '../snapshot/problem.ts';
+import { byCodeUnits } from '../../cells/persistent-map.ts';
+import type { Problem } from '../../snapshot/problem.ts';
 import { checkNodes } from './check-nodes.ts';
 import { literalText } from './bindings.ts';
 import { checkScopes, type ParsedTemplate, type TemplateFacts } from './check-scopes.ts';
@@ -12,7 +12,7 @@ import { parseTemplate } from './parse-template.ts';
 import { globMatches } from './patterns.ts';
 import type { Scope } from './run.ts';
 import type { Node } from './syntax.ts';
-import type { TemplateConfig, TemplateSource } from './template-config.ts';
+import type { TemplateConfig, TemplateSource } from '../config/template-config.ts';
 
 export type RootKind = 'config' | 'map' | 'file' | 'certificate';
 

@@ -1,4 +1,4 @@
-import type { ObjectRef } from '../snapshot/objects.ts';
+import type { ObjectRef } from '../../snapshot/objects.ts';
 
 /** From this line of a text on (counted from 0), the template lines that printed it. */
 export interface Mark {

@@ -1,5 +1,5 @@
-import type { ConfigOverrides, Layer } from './config-layers.ts';
-import type { DataplaneSettings } from './render.ts';
+import type { ConfigOverrides, Layer } from './layers.ts';
+import type { DataplaneSettings } from '../render.ts';
 
 const DEFAULT_BASE_DIR = '/etc/haproxy';
 const PATHS = ['mapsDir', 'sslCertsDir', 'generalStorageDir', 'configFile'] as const;

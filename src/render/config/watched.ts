@@ -1,7 +1,7 @@
-import { byCodeUnits } from '../cells/persistent-map.ts';
-import type { WatchedResource } from '../snapshot/watch.ts';
-import type { Layer } from './config-layers.ts';
-import type { WatchedSpec } from './config-spec.ts';
+import { byCodeUnits } from '../../cells/persistent-map.ts';
+import type { WatchedResource } from '../../snapshot/watch.ts';
+import type { Layer } from './layers.ts';
+import type { WatchedSpec } from './spec.ts';
 import { memberPath } from './field-checks.ts';
 
 const DEFAULT_DEBOUNCE_MS = 100;

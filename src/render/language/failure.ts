@@ -1,5 +1,5 @@
-import type { ObjectRef } from '../snapshot/objects.ts';
-import type { Problem } from '../snapshot/problem.ts';
+import type { ObjectRef } from '../../snapshot/objects.ts';
+import type { Problem } from '../../snapshot/problem.ts';
 
 /** A position in a template; line and column count from 1. */
 export interface Place {

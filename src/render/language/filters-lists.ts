@@ -1,5 +1,5 @@
 /** Filters over lists and mappings. */
-import { byCodeUnits } from '../cells/persistent-map.ts';
+import { byCodeUnits } from '../../cells/persistent-map.ts';
 import { TemplateFailure } from './failure.ts';
 import { compare, equals } from './operators.ts';
 import type { Run } from './run.ts';

@@ -1,6 +1,6 @@
 /** Names that every template sees: data, and the functions it can call. */
-import type { DataplaneSettings } from './render.ts';
-import { leaf } from '../cells/chunk.ts';
+import type { DataplaneSettings } from '../render.ts';
+import { leaf } from '../../cells/chunk.ts';
 import { declareBackend, declareProfile } from './declare-backend.ts';
 import { mapKey, mapValue, pem, type Emitter } from './emitters.ts';
 import { TemplateFailure, nearest } from './failure.ts';
@@ -18,8 +18,8 @@ import { objectOf } from './object-of.ts';
 import { filePath } from './render-paths.ts';
 import { ROUTE_COLLECTIONS } from './route-collections.ts';
 import { Scope, type Run } from './run.ts';
-import type { WatchedResource } from '../snapshot/watch.ts';
-import type { TemplateConfig } from './template-config.ts';
+import type { WatchedResource } from '../../snapshot/watch.ts';
+import type { TemplateConfig } from '../config/template-config.ts';
 import { EMPTY_TEXT, Text, plain } from './text.ts';
 import {
   Namespace,

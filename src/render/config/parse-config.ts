@@ -1,9 +1,9 @@
-import { byCodeUnits } from '../cells/persistent-map.ts';
-import type { DigestFunction } from '../plan/plan.ts';
-import type { KubeObject } from '../snapshot/objects.ts';
-import type { Problem } from '../snapshot/problem.ts';
-import type { WatchedResource } from '../snapshot/watch.ts';
-import { dataplaneSettings } from './config-dataplane.ts';
+import { byCodeUnits } from '../../cells/persistent-map.ts';
+import type { DigestFunction } from '../../plan/plan.ts';
+import type { KubeObject } from '../../snapshot/objects.ts';
+import type { Problem } from '../../snapshot/problem.ts';
+import type { WatchedResource } from '../../snapshot/watch.ts';
+import { dataplaneSettings } from './dataplane.ts';
 import {
   type ConfigOverrides,
   type Layer,
@@ -14,8 +14,8 @@ import {
   mergeTemplates,
   nearest,
   userLayer,
-} from './config-layers.ts';
-import { mergeWatched } from './config-watched.ts';
+} from './layers.ts';
+import { mergeWatched } from './watched.ts';
 import { isMembers } from './field-checks.ts';
 import type { TemplateConfig, TemplateSource } from './template-config.ts';
 

@@ -1,8 +1,8 @@
-import type { Read, Reads } from '../cells/cells.ts';
+import type { Read, Reads } from '../../cells/cells.ts';
 import type { Effects } from './effects.ts';
 import { TemplateFailure, type Place } from './failure.ts';
-import type { DigestFunction } from '../plan/plan.ts';
-import type { ObjectRef } from '../snapshot/objects.ts';
+import type { DigestFunction } from '../../plan/plan.ts';
+import type { ObjectRef } from '../../snapshot/objects.ts';
 import type { Writer } from './writer.ts';
 
 /** Variables of one piece of a template. Assignments look upwards, but not beyond an isolated scope. */

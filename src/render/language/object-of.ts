@@ -1,4 +1,4 @@
-import { objectRef, type KubeObject, type ObjectRef } from '../snapshot/objects.ts';
+import { objectRef, type KubeObject, type ObjectRef } from '../../snapshot/objects.ts';
 import { isRecord } from './values.ts';
 
 /**

@@ -1,5 +1,5 @@
 /** What templates can look into and call: own properties of data, and objects that answer by themselves. */
-import { byCodeUnits, type PersistentMap } from '../cells/persistent-map.ts';
+import { byCodeUnits, type PersistentMap } from '../../cells/persistent-map.ts';
 import type { Run } from './run.ts';
 import { Text, plain } from './text.ts';
 

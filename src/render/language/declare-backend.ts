@@ -1,7 +1,7 @@
 /** The functions `backend` and `profile`: they print what they declare, so that text and record cannot differ. */
-import { backendRecord, PlanError } from '../plan/build.ts';
-import type { Server } from '../plan/plan.ts';
-import { chunkText } from '../cells/chunk.ts';
+import { backendRecord, PlanError } from '../../plan/build.ts';
+import type { Server } from '../../plan/plan.ts';
+import { chunkText } from '../../cells/chunk.ts';
 import { isAddress } from './addresses.ts';
 import type { Emitter } from './emitters.ts';
 import { TemplateFailure } from './failure.ts';

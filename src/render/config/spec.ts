@@ -1,4 +1,4 @@
-import { parseFieldPath } from '../snapshot/field-path.ts';
+import { parseFieldPath } from '../../snapshot/field-path.ts';
 import {
   anything,
   type Check,

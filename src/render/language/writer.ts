@@ -1,5 +1,5 @@
-import { EMPTY_CHUNK, leaf, type Chunk } from '../cells/chunk.ts';
-import type { ObjectRef } from '../snapshot/objects.ts';
+import { EMPTY_CHUNK, leaf, type Chunk } from '../../cells/chunk.ts';
+import type { ObjectRef } from '../../snapshot/objects.ts';
 import { TemplateFailure, type Place } from './failure.ts';
 import { Origin, Text, type Mark } from './text.ts';
 

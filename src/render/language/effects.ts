@@ -1,8 +1,8 @@
-import type { Backend } from '../plan/plan.ts';
-import type { FileKind } from '../protocol/protocol.ts';
-import type { Problem } from '../snapshot/problem.ts';
-import type { Chunk } from '../cells/chunk.ts';
-import type { StatusPatch } from './render.ts';
+import type { Backend } from '../../plan/plan.ts';
+import type { FileKind } from '../../protocol/protocol.ts';
+import type { Problem } from '../../snapshot/problem.ts';
+import type { Chunk } from '../../cells/chunk.ts';
+import type { StatusPatch } from '../render.ts';
 
 /** What a cell declares while it prints. */
 export interface Effects {

@@ -1,6 +1,6 @@
 import { path as pathEmitter } from './emitters.ts';
 import { TemplateFailure, nearest } from './failure.ts';
-import type { DataplaneSettings } from './render.ts';
+import type { DataplaneSettings } from '../render.ts';
 
 export type PathType = 'map' | 'cert' | 'crt-list' | 'file';
 

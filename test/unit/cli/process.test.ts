@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest';
+import { childProcess, type ProcessEvent } from '../../../src/cli/process.ts';
+
+/** Runs a script of Node.js until it ends; what was emitted, and the error. */
+const run = (script: string): Promise<{ events: readonly ProcessEvent[]; error: Error }> =>
+  new Promise((resolve) => {
+    const events: ProcessEvent[] = [];
+    childProcess({ command: process.execPath, arguments: ['-e', script] }).subscribe({
+      next: (event) => events.push(event),
+      error: (error: Error) => resolve({ events, error }),
+    });
+  });
+
+const isAlive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+describe('a child process', () => {
+  it('tells its start and its output line by line; its end is an error', async () => {
+    const { events, error } = await run('console.log("a\\nb"); console.error("c")');
+    expect(events[0]).toMatchObject({ type: 'started', pid: expect.any(Number) as number });
+    expect(events).toContainEqual({ type: 'line', stream: 'stdout', text: 'b' });
+    expect(events).toContainEqual({ type: 'line', stream: 'stderr', text: 'c' });
+    expect(error.message).toBe(`${process.execPath} ended with status 0`);
+  });
+
+  it('that fails repeats its last words', async () => {
+    const { error } = await run(
+      'for (let i = 0; i < 9; i++) console.error("line " + i); process.exitCode = 3',
+    );
+    expect(error.message).toMatch(
+      /ended with status 3: line 4 \/ line 5 \/ line 6 \/ line 7 \/ line 8$/,
+    );
+  });
+
+  it('that is killed names the signal', async () => {
+    const { error } = await run('process.kill(process.pid, "SIGKILL")');
+    expect(error.message).toMatch(/ended with signal SIGKILL$/);
+  });
+
+  it('that cannot be started is an error', async () => {
+    const error = await new Promise<Error>((resolve) => {
+      childProcess({ command: '/nowhere', arguments: [] }).subscribe({ error: resolve });
+    });
+    expect(error.message).toMatch(/^\/nowhere: .*ENOENT/);
+  });
+
+  it('sees no environment but the one given', async () => {
+    const { events } = await run('console.log(JSON.stringify(Object.keys(process.env)))');
+    expect(events).toContainEqual({ type: 'line', stream: 'stdout', text: '[]' });
+  });
+
+  it('is ended on unsubscribing, by force when it does not listen', async () => {
+    const script =
+      'process.on("SIGTERM", () => {}); console.log("deaf"); setInterval(() => {}, 1000)';
+    const pid = await new Promise<number>((resolve) => {
+      let started = 0;
+      const subscription = childProcess({
+        command: process.execPath,
+        arguments: ['-e', script],
+        graceMs: 50,
+      }).subscribe((event) => {
+        if (event.type === 'started') started = event.pid;
+        if (event.type !== 'line') return;
+        subscription.unsubscribe();
+        resolve(started);
+      });
+    });
+    await expect.poll(() => isAlive(pid), { timeout: 5_000 }).toBe(false);
+  });
+});
