@@ -15,7 +15,7 @@ export interface ProcessOptions {
 }
 
 /** Lines of standard error that are repeated when a process failed. */
-const LAST_WORDS = 5;
+const LAST_WORDS = 10;
 
 /** The process ended by itself. */
 export class ProcessEnded extends Error {
@@ -52,7 +52,8 @@ export const childProcess = (options: ProcessOptions): Observable<ProcessEvent> 
     });
     for (const stream of ['stdout', 'stderr'] as const) {
       createInterface({ input: child[stream] }).on('line', (text) => {
-        if (stream === 'stderr') lastWords = [...lastWords, text].slice(-LAST_WORDS);
+        if (stream === 'stderr' && text.trim() !== '')
+          lastWords = [...lastWords, text].slice(-LAST_WORDS);
         subscriber.next({ type: 'line', stream, text });
       });
     }

@@ -1,5 +1,5 @@
 import { parseDuration } from './duration.ts';
-import { nearestName } from './nearest-name.ts';
+import { nearestName } from '../nearest-name.ts';
 
 /** Takes what is wrong with a field; the message goes on from the path: `must be a text, not a list`. */
 export type Report = (path: string, message: string, nextStep: string) => void;

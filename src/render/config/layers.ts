@@ -3,7 +3,7 @@ import { type KubeObject, objectRef } from '../../snapshot/objects.ts';
 import type { Problem } from '../../snapshot/problem.ts';
 import { checkSpec, type Spec, type TemplateSpec } from './spec.ts';
 import { memberPath, type Report } from './field-checks.ts';
-import { nearestName } from './nearest-name.ts';
+import { nearestName } from '../nearest-name.ts';
 import type { DataplaneSettings } from '../render.ts';
 
 /** A library: a folder with a `library.yaml` and the templates it names. */

@@ -1,3 +1,4 @@
+import { nearestName } from '../nearest-name.ts';
 import type { ObjectRef } from '../../snapshot/objects.ts';
 import type { Problem } from '../../snapshot/problem.ts';
 
@@ -72,27 +73,6 @@ export const asFailure = (error: unknown, place: Place): TemplateFailure => {
 
 /** A hint at the most similar known name, or nothing. */
 export const nearest = (name: string, known: Iterable<string>): string => {
-  // At most a third of the name may differ, and never all of it.
-  let [best, bestDistance] = [
-    '',
-    Math.min(Math.max(3, Math.floor(name.length / 3) + 1), name.length),
-  ];
-  for (const candidate of [...known].sort()) {
-    const distance = editDistance(name, candidate);
-    if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
-  }
-  return best === '' ? '' : `; did you mean "${best}"?`;
-};
-
-const editDistance = (left: string, right: string): number => {
-  let row = Array.from({ length: right.length + 1 }, (_, index) => index);
-  for (let i = 1; i <= left.length; i += 1) {
-    const next = [i];
-    for (let j = 1; j <= right.length; j += 1) {
-      const substitution = (row[j - 1] ?? 0) + Number(left[i - 1] !== right[j - 1]);
-      next.push(Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, substitution));
-    }
-    row = next;
-  }
-  return row[right.length] ?? 0;
+  const best = nearestName(name, [...known].sort());
+  return best === undefined ? '' : `; did you mean "${best}"?`;
 };

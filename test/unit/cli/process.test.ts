@@ -2,12 +2,15 @@ import { describe, expect, it } from 'vitest';
 import { childProcess, type ProcessEvent } from '../../../src/cli/process.ts';
 
 /** Runs a script of Node.js until it ends; what was emitted, and the error. */
-const run = (script: string): Promise<{ events: readonly ProcessEvent[]; error: Error }> =>
+const run = (
+  script: string,
+): Promise<{ events: readonly ProcessEvent[]; error: Error | undefined }> =>
   new Promise((resolve) => {
     const events: ProcessEvent[] = [];
     childProcess({ command: process.execPath, arguments: ['-e', script] }).subscribe({
       next: (event) => events.push(event),
-      error: (error: Error) => resolve({ events, error }),
+      error: (error: unknown) =>
+        resolve({ events, error: error instanceof Error ? error : undefined }),
     });
   });
 
@@ -26,28 +29,26 @@ describe('a child process', () => {
     expect(events[0]).toMatchObject({ type: 'started', pid: expect.any(Number) as number });
     expect(events).toContainEqual({ type: 'line', stream: 'stdout', text: 'b' });
     expect(events).toContainEqual({ type: 'line', stream: 'stderr', text: 'c' });
-    expect(error.message).toBe(`${process.execPath} ended with status 0`);
+    expect(error?.message).toBe(`${process.execPath} ended with status 0`);
   });
 
   it('that fails repeats its last words', async () => {
     const { error } = await run(
-      'for (let i = 0; i < 9; i++) console.error("line " + i); process.exitCode = 3',
+      'for (let i = 0; i < 12; i++) console.error("line " + i); process.exitCode = 3',
     );
-    expect(error.message).toMatch(
-      /ended with status 3: line 4 \/ line 5 \/ line 6 \/ line 7 \/ line 8$/,
-    );
+    expect(error?.message).toMatch(/ended with status 3: line 2 \/ line 3 \/ .* \/ line 11$/);
   });
 
   it('that is killed names the signal', async () => {
     const { error } = await run('process.kill(process.pid, "SIGKILL")');
-    expect(error.message).toMatch(/ended with signal SIGKILL$/);
+    expect(error?.message).toMatch(/ended with signal SIGKILL$/);
   });
 
   it('that cannot be started is an error', async () => {
-    const error = await new Promise<Error>((resolve) => {
+    const error = await new Promise<unknown>((resolve) => {
       childProcess({ command: '/nowhere', arguments: [] }).subscribe({ error: resolve });
     });
-    expect(error.message).toMatch(/^\/nowhere: .*ENOENT/);
+    expect(String(error)).toMatch(/\/nowhere: .*ENOENT/);
   });
 
   it('sees no environment but the one given', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseDuration } from '../../../src/render/config/duration.ts';
-import { nearestName } from '../../../src/render/config/nearest-name.ts';
+import { nearestName } from '../../../src/render/nearest-name.ts';
 
 describe('parseDuration', () => {
   it.each([
