@@ -60,31 +60,36 @@ export const up: Command = {
     const logLevel = levelOf(call);
     const manifests = await manifestDirectory(call.positionals[0] ?? '');
     const environment = call.terminal.environment;
+    const haproxy = await findHaproxy(textOf(call, 'haproxy'), environment);
     const root = resolve(
       textOf(call, 'state-dir') ?? defaultStateDirectory(manifests, environment),
     );
     const state = await openStateDirectory(root);
     const unlock = await lockStateDirectory(root);
     try {
+      // What a killed controller left behind serves until here: nothing that can be known before keeps us from going on.
       await endOrphans(state.base);
-      return await serve(await prepare(call, { manifests, state, logLevel }));
+      return await serve(await prepare(call, { manifests, state, haproxy, logLevel }));
     } finally {
       await unlock();
     }
   },
 };
 
+/** What is known before anything is touched. */
+interface Found {
+  readonly manifests: string;
+  readonly state: StandaloneSettings['state'];
+  readonly haproxy: StandaloneSettings['haproxy'];
+  readonly logLevel: string;
+}
+
 /** What `haptic up` needs to know, each thing found or refused with the reason. */
 const prepare = async (
   call: Call,
-  {
-    manifests,
-    state,
-    logLevel,
-  }: { manifests: string; state: StandaloneSettings['state']; logLevel: string },
+  { manifests, state, haproxy, logLevel }: Found,
 ): Promise<StandaloneSettings> => {
   const { terminal } = call;
-  const haproxy = await findHaproxy(textOf(call, 'haproxy'), terminal.environment);
   const ports = await claimPorts(call);
   const token = randomBytes(32).toString('hex');
   const certificate = await written(state, async () => {

@@ -55,6 +55,11 @@ describe('what dies', () => {
     expect(load.errors).toStrictEqual([]);
     expect(orphans.filter((pid) => instance.children('haproxy').includes(pid))).not.toHaveLength(0);
 
+    // A start that cannot succeed leaves alone what serves.
+    instance.launch(['--haproxy', '/nowhere']);
+    expect((await instance.ended()).code).toBe(2);
+    await instance.serves(HOST, '/', '"one"');
+
     await instance.up();
     expect(instance.children('haproxy').filter((pid) => orphans.includes(pid))).toStrictEqual([]);
     expect(instance.children('agent')).toHaveLength(1);

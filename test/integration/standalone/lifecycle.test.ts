@@ -1,6 +1,6 @@
 import { expect, describe, it } from 'vitest';
 import { startEcho } from '../../support/echo.ts';
-import { haproxyVersions } from '../../support/haproxy.ts';
+import { freePort, haproxyVersions } from '../../support/haproxy.ts';
 import { ingress } from '../../support/objects.ts';
 import { configured, Instance, processesOf, serviceOn } from './instance.ts';
 
@@ -96,6 +96,22 @@ describe('haptic up', () => {
     expect(instance.out).toContain(
       `  curl --resolve ${HOST}:${String(http)}:127.0.0.1 http://${HOST}:${String(http)}/\n`,
     );
+  });
+
+  it('answers for loopback endpoints with --demo, also for those that come later', async () => {
+    const [first, second] = [await freePort(), await freePort()];
+    const instance = await Instance.start({
+      haproxy: newest,
+      manifests: { 'shop.yaml': serviceOn('shop', [first]), 'ingress.yaml': INGRESS },
+      flags: ['--demo'],
+    });
+    await instance.serves(
+      HOST,
+      '/hello',
+      `demo backend on port ${String(first)}: GET ${HOST}/hello`,
+    );
+    instance.write('shop.yaml', serviceOn('shop', [second]));
+    await instance.serves(HOST, '/', `demo backend on port ${String(second)}`);
   });
 
   it('prints JSON lines and nothing else with --output json', async () => {

@@ -1,26 +1,22 @@
-import { asyncScheduler, of } from 'rxjs';
+import { of } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { marbles } from '../../support/marbles.ts';
 import {
   applied,
   clientOf,
-  engine,
-  ModelAgent,
+  configured,
+  model,
   passed,
   podSet,
   portsWith,
   replaced,
+  route,
+  server,
   thing,
   told,
-  upserted,
   verdictAfter,
   watching,
 } from '../../support/world.ts';
-
-const server = (name: string) => upserted(thing('Server', name));
-const route = (name: string) => upserted(thing('Route', name));
-const model = (latencyMs = 1) => new ModelAgent(() => asyncScheduler.now(), latencyMs);
-const instant = of({ ok: true as const, engine: engine({ renderMs: 0 }) });
 
 describe('pacing', () => {
   it(
@@ -36,7 +32,7 @@ describe('pacing', () => {
       const desired = told(
         portsWith({
           resources: watching(of(replaced(thing('Server', 's'))), routes$),
-          config$: instant,
+          config$: configured(),
           agents: clientOf(new Map([['p1', model()]])),
         }),
         'Deploying',
@@ -72,7 +68,7 @@ describe('pacing', () => {
       const agent = model();
       const ports = portsWith({
         resources: watching(servers$, routes$),
-        config$: instant,
+        config$: configured(),
         agents: clientOf(new Map([['p1', agent]])),
       });
       expectObservable(applied(ports), '4s !').toBe('2ms a 1998ms b 999ms c', {
@@ -102,7 +98,7 @@ describe('pacing', () => {
       const pods$ = cold('3s p', { p: podSet('p1') });
       const ports = portsWith({
         resources: watching(of(replaced(thing('Server', 's'))), routes$),
-        config$: instant,
+        config$: configured(),
         pods$,
         agents: clientOf(new Map([['p1', agent]])),
       });
@@ -130,7 +126,7 @@ describe('agents', () => {
       const [fast, slow] = [model(1), model(150)];
       const ports = portsWith({
         resources: watching(servers$),
-        config$: instant,
+        config$: configured(),
         pods$: of(podSet('dead', 'fast', 'slow')),
         agents: clientOf(
           new Map([
@@ -163,7 +159,7 @@ describe('agents', () => {
       failing.refuses = 'cannot bind to port 80';
       const ports = portsWith({
         resources: watching(servers$),
-        config$: instant,
+        config$: configured(),
         pods$: of(podSet('failing', 'healthy')),
         agents: clientOf(
           new Map([
@@ -196,7 +192,7 @@ describe('agents', () => {
       const servers$ = cold('l', { l: replaced(thing('Server', 's')) });
       const ports = portsWith({
         resources: watching(servers$),
-        config$: instant,
+        config$: configured(),
         agents: clientOf(new Map([['p1', agent]])),
       });
       const failed = told(
@@ -221,7 +217,7 @@ describe('agents', () => {
       const servers$ = cold('l', { l: replaced(thing('Server', 's')) });
       const ports = portsWith({
         resources: watching(servers$),
-        config$: instant,
+        config$: configured(),
         agents: clientOf(new Map([['p1', agent]])),
         check: verdictAfter(0, () => passed),
       });

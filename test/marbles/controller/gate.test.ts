@@ -1,30 +1,27 @@
-import { asyncScheduler, concatWith, NEVER, of } from 'rxjs';
+import { concatWith, NEVER, of } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { Render } from '../../../src/render/render.ts';
 import { marbles } from '../../support/marbles.ts';
 import {
   applied,
   clientOf,
+  configured,
   deleted,
-  engine,
-  ModelAgent,
+  model,
   namesIn,
   passed,
   podSet,
   portsWith,
   refused,
   replaced,
+  route,
+  server,
   thing,
   told,
-  upserted,
   verdictAfter,
   watching,
 } from '../../support/world.ts';
 
-const server = (name: string) => upserted(thing('Server', name));
-const route = (name: string) => upserted(thing('Route', name));
-const model = () => new ModelAgent(() => asyncScheduler.now());
-const instant = of({ ok: true as const, engine: engine({ renderMs: 0 }) });
 /** The checker refuses what holds a thing named bad. */
 const noBad = (render: Render) =>
   namesIn(render).includes('bad') ? refused('unknown keyword') : passed;
@@ -45,7 +42,7 @@ describe('gate (G9)', () => {
       const agents = new Map(['p1', 'p2', 'loaded'].map((name) => [name, model()]));
       const ports = portsWith({
         resources: watching(servers$, routes$),
-        config$: instant,
+        config$: configured(),
         pods$,
         agents: clientOf(agents),
         check: verdictAfter(100, noBad),
@@ -85,7 +82,7 @@ describe('gate (G9)', () => {
       const agent = model();
       const ports = portsWith({
         resources: watching(servers$),
-        config$: instant,
+        config$: configured(),
         agents: clientOf(new Map([['p1', agent]])),
         check: (render) => {
           running += 1;
@@ -114,7 +111,7 @@ describe('gate (G9)', () => {
       const agent = model();
       const ports = portsWith({
         resources: watching(of(replaced(thing('Server', 's'))).pipe(concatWith(NEVER)), routes$),
-        config$: instant,
+        config$: configured(),
         agents: clientOf(new Map([['p1', agent]])),
         check: verdictAfter(0, () => {
           tries += 1;
@@ -147,7 +144,7 @@ describe('gate (G9)', () => {
       const agent = model();
       const ports = portsWith({
         resources: watching(servers$, routes$),
-        config$: instant,
+        config$: configured(),
         agents: clientOf(new Map([['p1', agent]])),
         check: verdictAfter(0, noBad),
       });
@@ -175,7 +172,7 @@ describe('gate (G9)', () => {
       const agents = new Map(['p1', 'p2'].map((name) => [name, model()]));
       const ports = portsWith({
         resources: watching(of(replaced(thing('Server', 's'))).pipe(concatWith(NEVER)), routes$),
-        config$: instant,
+        config$: configured(),
         pods$,
         agents: clientOf(agents),
       });
@@ -195,7 +192,7 @@ describe('gate (G9)', () => {
       const agents = new Map(['p1', 'p2'].map((name) => [name, model()]));
       const ports = portsWith({
         resources: watching(servers$, routes$),
-        config$: instant,
+        config$: configured(),
         pods$,
         agents: clientOf(agents),
         check: verdictAfter(50, noBad),

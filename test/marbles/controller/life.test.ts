@@ -1,4 +1,4 @@
-import { asyncScheduler, concatWith, filter, map, NEVER, of } from 'rxjs';
+import { concatWith, filter, map, NEVER, of } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { controller } from '../../../src/controller.ts';
 import type { ConfigEvent, Notification, Observer } from '../../../src/ports.ts';
@@ -6,20 +6,19 @@ import { marbles } from '../../support/marbles.ts';
 import {
   applied,
   clientOf,
+  configured,
   engine,
-  ModelAgent,
+  model,
   portsWith,
   rendered,
   replaced,
+  server,
   thing,
   told,
   upserted,
   watching,
 } from '../../support/world.ts';
 
-const server = (name: string) => upserted(thing('Server', name));
-const model = (latencyMs = 1) => new ModelAgent(() => asyncScheduler.now(), latencyMs);
-const instant = of<ConfigEvent>({ ok: true, engine: engine({ renderMs: 0 }) });
 const lead = (epoch: number) => ({ leading: true as const, epoch });
 const follow = { leading: false as const };
 
@@ -35,7 +34,7 @@ describe('leadership', () => {
       const agent = model();
       const ports = portsWith({
         resources: watching(servers$),
-        config$: instant,
+        config$: configured(),
         leader$: cold('x 499ms y 2999ms z', { x: lead(1), y: follow, z: lead(2) }),
         agents: clientOf(new Map([['p1', agent]])),
       });
@@ -54,7 +53,7 @@ describe('leadership', () => {
       const agent = model(300);
       const ports = portsWith({
         resources: watching(cold('l', { l: replaced(thing('Server', 's')) })),
-        config$: instant,
+        config$: configured(),
         leader$: cold('x 499ms y', { x: lead(1), y: follow }),
         agents: clientOf(new Map([['p1', agent]])),
       });
@@ -69,7 +68,7 @@ describe('leadership', () => {
     marbles(({ cold, expectObservable }) => {
       const ports = portsWith({
         resources: watching(cold('l 99ms a', { l: replaced(), a: server('a') })),
-        config$: instant,
+        config$: configured(),
         leader$: of(follow).pipe(concatWith(NEVER)),
       });
       expectObservable(rendered(ports), '1s !').toBe('a 99ms b', { a: '|', b: '|a' });
@@ -146,7 +145,7 @@ describe('shutdown', () => {
       const agent = model(100);
       const ports = portsWith({
         resources: watching(servers$),
-        config$: instant,
+        config$: configured(),
         agents: clientOf(new Map([['p1', agent]])),
         shutdown$: cold('1050ms x'),
       });
@@ -167,7 +166,7 @@ describe('shutdown', () => {
       const agent = model(100);
       const ports = portsWith({
         resources: watching(servers$),
-        config$: instant,
+        config$: configured(),
         agents: clientOf(new Map([['p1', agent]])),
       });
       expectObservable(applied(ports), '150ms !').toBe('');
@@ -226,7 +225,7 @@ describe('failures and observers', () => {
       const servers$ = cold('l 99ms a', { l: replaced(thing('Server', 's')), a: server('a') });
       const ports = portsWith({
         resources: watching(servers$),
-        config$: instant,
+        config$: configured(),
         leader$: of(follow),
         observers: [counting],
       });

@@ -2,6 +2,7 @@ import { of } from 'rxjs';
 import { describe, it } from 'vitest';
 import { marbles } from '../../support/marbles.ts';
 import {
+  configured,
   deleted,
   engine,
   portsWith,
@@ -16,8 +17,6 @@ import {
 const [s1, s2, s3] = [thing('Server', 's1'), thing('Server', 's2'), thing('Server', 's3')];
 const r1 = thing('Route', 'r1');
 const first = { l: replaced(s1), e: replaced() };
-const withEngine = (options: Parameters<typeof engine>[0]) =>
-  of({ ok: true as const, engine: engine({ renderMs: 0, ...options }) });
 
 describe('windows', () => {
   it(
@@ -31,7 +30,7 @@ describe('windows', () => {
         c: upserted(newer),
       });
       const versions = told(
-        portsWith({ resources: watching(servers$), config$: withEngine({ debounceMs: 100 }) }),
+        portsWith({ resources: watching(servers$), config$: configured({ debounceMs: 100 }) }),
         'Rendered',
         ({ render }) =>
           render.snapshot
@@ -53,7 +52,7 @@ describe('windows', () => {
       const servers$ = cold('l 499ms a 9ms b', { ...first, a: upserted(s2), b: deleted('s2') });
       const ports = portsWith({
         resources: watching(servers$),
-        config$: withEngine({ debounceMs: 100 }),
+        config$: configured({ debounceMs: 100 }),
       });
       expectObservable(rendered(ports), '2s !').toBe('100ms a', { a: '|s1' });
     }),
@@ -67,7 +66,7 @@ describe('windows', () => {
       const servers$ = cold(`l 499ms ${changes}`, { ...first, a: upserted(s2) });
       const ports = portsWith({
         resources: watching(servers$),
-        config$: withEngine({ debounceMs: 100 }),
+        config$: configured({ debounceMs: 100 }),
       });
       expectObservable(rendered(ports), '1600ms !').toBe('100ms a 1399ms b', {
         a: '|s1',
@@ -90,7 +89,7 @@ describe('windows', () => {
       });
       const ports = portsWith({
         resources: watching(servers$),
-        config$: withEngine({ renderMs: 300 }),
+        config$: configured({ renderMs: 300 }),
       });
       // Waits are counted from the oldest change without a completed render: l at 0, then e at 1 s.
       expectObservable(rendered(ports), '3s !').toBe('1100ms a 999ms b 299ms c', {
@@ -128,7 +127,7 @@ describe('windows', () => {
     marbles(({ cold, expectObservable }) => {
       const servers$ = cold('l 99ms a', { ...first, a: upserted(s2) });
       const routes$ = cold('700ms r', { r: replaced(r1) });
-      const ports = portsWith({ resources: watching(servers$, routes$), config$: withEngine({}) });
+      const ports = portsWith({ resources: watching(servers$, routes$), config$: configured({}) });
       expectObservable(rendered(ports), '2s !').toBe('700ms a', { a: 'r1|s1 s2' });
     }),
   );
@@ -139,7 +138,7 @@ describe('windows', () => {
       const servers$ = cold('l 499ms a 49ms b', { ...first, a: upserted(s2), b: upserted(s3) });
       const ports = portsWith({
         resources: watching(servers$),
-        config$: withEngine({ renderMs: 100 }),
+        config$: configured({ renderMs: 100 }),
       });
       const deploying = told(
         ports,
