@@ -172,6 +172,8 @@ export type PlanParts = Omit<Plan, 'schemaVersion' | 'id' | 'sections'> & {
 
 /**
  * A plan with its id: a digest over the digests of the parts, so its cost is the number of sections and not of records.
+ * The digest of the whole file is no part of it: sections and backends are all there is in the file, and their digests
+ * cover their texts. So it can be computed when somebody asks for it.
  *
  * @throws PlanError unless exactly one section has kind `backends`
  */
@@ -190,7 +192,7 @@ export function buildPlan(parts: PlanParts, digest: DigestFunction): Plan {
       1,
       sections.map(({ kind, name, digest: text }) => [kind, name, text]),
       [backends, profiles, maps, files].map((records) => records.digest),
-      [config.path, config.digest, config.size],
+      [config.path, config.size],
     ]),
   );
   return { schemaVersion: 1, id, sections, backends, profiles, maps, files, config };

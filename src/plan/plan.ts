@@ -17,7 +17,10 @@ export interface Plan {
   readonly maps: MerkleMap<PlanMap>;
   /** Every file of the pod but maps and the configuration, by path. */
   readonly files: MerkleMap<PlanFile>;
-  /** Digest and size in bytes of the whole configuration file. */
+  /**
+   * Digest and size in bytes of the whole configuration file. The digest may be computed at the first look, which costs
+   * the length of the file; the id does not need it.
+   */
   readonly config: { readonly path: string; readonly digest: Digest; readonly size: number };
 }
 

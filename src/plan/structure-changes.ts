@@ -65,14 +65,13 @@ function unmatched(
   return sections.filter((section) => !known.has(by(section)));
 }
 
-/** True when the file is the same, or some backend's text is not. */
+/** True when some backend's text is another one, or the file is the same: its digest may have to be computed. */
 function configExplained(running: Plan, plan: Plan): boolean {
   if (running.config.path !== plan.config.path) return false;
-  if (running.config.digest === plan.config.digest) return true;
   for (const { before, after } of differences(running.backends, plan.backends)) {
     if (before?.text !== after?.text) return true;
   }
-  return false;
+  return running.config.digest === plan.config.digest;
 }
 
 function fileChange(before: PlanFile | undefined, after: PlanFile | undefined): string | undefined {

@@ -258,7 +258,14 @@ const finish = (
   const plan = buildPlan(
     {
       ...{ sections, backends, profiles, maps: planMaps, files: planFiles },
-      config: { path, digest: digests.of(chunk, path), size: chunk.size },
+      config: {
+        path,
+        size: chunk.size,
+        // Costs the length of the file behind its first change, so it waits until somebody needs it.
+        get digest() {
+          return digests.of(chunk, path);
+        },
+      },
     },
     digest,
   );

@@ -53,6 +53,8 @@ export class Convergence {
   /** From when on, in the scheduler's milliseconds, the pod is asked before anything is decided. */
   #lookAt = -Infinity;
   #failures = 0;
+  /** Until then, in the scheduler's milliseconds, an agent that did not answer is left alone, whatever changes. */
+  #restUntil = -Infinity;
   #sequence = 0;
   #lastReloadAt: number | undefined;
   /** Plan of a reload that was scheduled and whose result was not read yet. */
@@ -66,6 +68,11 @@ export class Convergence {
 
   run(level: Level): Notifications {
     return defer(() => {
+      const restMs = this.#restUntil - asyncScheduler.now();
+      if (restMs > 0) {
+        this.#options.again(restMs);
+        return EMPTY;
+      }
       const look = level.verify || asyncScheduler.now() >= this.#lookAt;
       return concat(look ? this.#learn(level) : EMPTY, this.#step(level, TRIES));
     }).pipe(catchError((error: unknown) => this.#failed(level, 'unreachable', messageOf(error))));
@@ -191,6 +198,7 @@ export class Convergence {
     this.#failures += 1;
     // What the pod did with the last request is not known: it is asked before the next one.
     this.#lookAt = -Infinity;
+    if (cause === 'unreachable') this.#restUntil = asyncScheduler.now() + BACKOFF.firstMs;
     this.#options.again(retryInMs);
     const planId = desired.target?.plan.id;
     return of({ type: 'ApplyFailed', pod, planId, cause, message, retryInMs });

@@ -120,7 +120,7 @@ describe('a render that HAProxy does not start with', () => {
       manifests: {
         'config.yaml': [
           configured({
-            dataplane: { minDeploymentInterval: '500ms' },
+            dataplane: { minDeploymentInterval: '20ms' },
             templateSnippets: {
               'backend-600-timeout': {
                 template:
@@ -136,9 +136,8 @@ describe('a render that HAProxy does not start with', () => {
     await instance.line(/^checked .*: passed/);
     const load = startLoad({ port: instance.ports.http, host: HOST });
     instance.write('shop.yaml', service('soon'));
-    const rejected = await instance.line(/^haproxy: rejected: /);
+    const rejected = await instance.line(/^haproxy: (?:rejected|reload of \w+ failed): /);
     expect(rejected).toContain("unexpected character 's' in 'timeout server'");
-    expect(rejected).toMatch(/next try in/);
     expect(await instance.line(/RefusedByHAProxy/)).toMatch(
       /backend-600-timeout.*:1: Service default\/shop: RefusedByHAProxy: .*'timeout server'/,
     );

@@ -210,6 +210,32 @@ describe('agents', () => {
   );
 
   it(
+    'R15: asks a dead agent at most once a second under 50 changes per second, and brings the newest when it is back',
+    marbles(({ cold, expectObservable, flush }) => {
+      const agent = model();
+      agent.unreachable = 'connection refused';
+      const letters = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ'.split('');
+      const values = Object.fromEntries(letters.map((name) => [name, server(name)]));
+      const changes = letters.map((letter) => `19ms ${letter}`).join(' ');
+      const servers$ = cold(`0 ${changes} ${changes} ${changes}`, { ...values, 0: replaced() });
+      cold('2500ms x').subscribe(() => {
+        agent.unreachable = undefined;
+      });
+      const ports = portsWith({
+        resources: watching(servers$),
+        config$: configured(),
+        agents: clientOf(new Map([['p1', agent]])),
+      });
+      expectObservable(
+        told(ports, 'ApplyFailed', ({ cause }) => cause),
+        '5s !',
+      ).toBe('1ms f 1000ms f 1000ms f', { f: 'unreachable' });
+      flush();
+      expect(agent.roles.applied).toBe(agent.roles.running);
+    }),
+  );
+
+  it(
     'G11: each drift interval every agent re-hashes; a mismatch is repaired, a match writes nothing',
     marbles(({ cold, expectObservable, flush }) => {
       const agent = model();
