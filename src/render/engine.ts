@@ -1,18 +1,16 @@
 import type { DigestFunction } from '../plan/plan.ts';
-import type { RouteModel } from '../routing/model.ts';
 import type { Problem } from '../snapshot/problem.ts';
-import type { Snapshot } from '../snapshot/snapshot.ts';
 import { globalScope } from './language/functions.ts';
 import type { TemplateEngine } from './render.ts';
-import { Renderer } from './renderer.ts';
+import { Renderer, type SnapshotRouting } from './renderer.ts';
 import type { TemplateConfig } from './config/template-config.ts';
 import { joiningHasher, type TextHasher } from './text-digests.ts';
 import { compileTemplates } from './language/template-set.ts';
 
 export interface EngineParts {
   readonly config: TemplateConfig;
-  /** Keeps its own previous model; called once for each snapshot that is rendered. */
-  readonly routing: { route(snapshot: Snapshot): RouteModel };
+  /** Keeps its own previous model; asked once for each snapshot that is rendered, in steps where it offers them. */
+  readonly routing: SnapshotRouting;
   /** Hex SHA-256 of UTF-8 text. */
   readonly digest: DigestFunction;
   /** The same for text in pieces, so that a change of a long file is cheap. Default: made of `digest`. */

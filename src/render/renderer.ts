@@ -28,11 +28,17 @@ import type { TemplateSet } from './language/template-set.ts';
 import { ReadKeys, SnapshotWorld } from './world.ts';
 import { TextDigests, type TextHasher } from './text-digests.ts';
 
+/** Routes of snapshots; `steps` make the same model in small pieces. */
+export interface SnapshotRouting {
+  route(snapshot: Snapshot): RouteModel;
+  steps?(snapshot: Snapshot): Generator<void, RouteModel>;
+}
+
 export interface RendererParts {
   readonly config: TemplateConfig;
   readonly set: TemplateSet;
   readonly globals: Scope;
-  readonly routing: { route(snapshot: Snapshot): RouteModel };
+  readonly routing: SnapshotRouting;
   readonly digest: DigestFunction;
   readonly hasher: () => TextHasher;
 }
@@ -78,9 +84,7 @@ export class Renderer {
   *steps(snapshot: Snapshot): Generator<void, RenderResult> {
     this.#run += 1;
     const run = this.#run;
-    const world = this.#enter(snapshot);
-    const { digest, globals } = this.#parts;
-    const work = this.#work({ world, digest, globals });
+    const work = this.#work(snapshot);
     for (let step = work.next(); ; step = work.next()) {
       if (step.done === true) return step.value;
       yield;
@@ -89,10 +93,13 @@ export class Renderer {
   }
 
   /** Looks at what is new since the snapshot seen last, and drops the cells that it concerns. */
-  #enter(snapshot: Snapshot): SnapshotWorld {
+  *#enter(snapshot: Snapshot): Generator<void, SnapshotWorld> {
     const before = this.#seen;
     if (before?.snapshot === snapshot) return before;
-    const world = new SnapshotWorld(snapshot, this.#parts.routing.route(snapshot));
+    const { routing } = this.#parts;
+    const model =
+      routing.steps === undefined ? routing.route(snapshot) : yield* routing.steps(snapshot);
+    const world = new SnapshotWorld(snapshot, model);
     this.#seen = world;
     if (before === undefined) return world;
     const follows = snapshot.version === before.snapshot.version + 1;
@@ -104,8 +111,10 @@ export class Renderer {
     return world;
   }
 
-  *#work(around: Surroundings): Generator<void, RenderResult> {
-    const { world } = around;
+  *#work(snapshot: Snapshot): Generator<void, RenderResult> {
+    const world = yield* this.#enter(snapshot);
+    const { digest, globals } = this.#parts;
+    const around: Surroundings = { world, digest, globals };
     const counts: Counts = { evaluated: 0, total: 0 };
     const updates: CellUpdate[] = [];
     const placed = yield* this.#evaluateRoots(around, { counts, updates });

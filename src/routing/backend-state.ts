@@ -30,11 +30,11 @@ export class BackendState {
     }
   }
 
-  update(
+  *update(
     backends: PersistentMap<BackendModel>,
     sources: BackendSources,
-  ): PersistentMap<BackendModel> {
-    return recomputed(backends, this.#claims.takeTouched(), (name) => {
+  ): Generator<void, PersistentMap<BackendModel>> {
+    return yield* recomputed(backends, this.#claims.takeTouched(), (name) => {
       const claims = this.#claims.of(name);
       const [first] = claims;
       if (first === undefined) {

@@ -47,14 +47,14 @@ export class CertificateState {
     if (this.#claims.has(certificate)) this.#claims.touch(certificate);
   }
 
-  update(
+  *update(
     certificates: PersistentMap<CertificateModel>,
     secrets: Store,
-  ): PersistentMap<CertificateModel> {
+  ): Generator<void, PersistentMap<CertificateModel>> {
     const hosts = this.#serverNames.takeTouched();
     for (const host of hosts) this.#decide(host);
     if (hosts.size > 0) for (const name of this.#unnamed) this.#claims.touch(name);
-    return recomputed(certificates, this.#claims.takeTouched(), (name) =>
+    return yield* recomputed(certificates, this.#claims.takeTouched(), (name) =>
       this.#compute(name, secrets),
     );
   }

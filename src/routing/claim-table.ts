@@ -50,16 +50,29 @@ export class ClaimTable<T> {
   }
 }
 
-/** The map with the records of `keys` computed anew; records that come out equal keep their identity. */
-export const recomputed = <V>(
+/** Keys between two yields: about a millisecond of work, some more where key pairs are read. */
+const SLICE = 128;
+/** Records that enter the map together: the fewer times, the less is copied. */
+const MERGED = 2_048;
+
+/** The map with the records of `keys` computed anew, in steps; records that come out equal keep their identity. */
+export function* recomputed<V>(
   map: PersistentMap<V>,
   keys: ReadonlySet<string>,
   compute: (key: string) => V | undefined,
-): PersistentMap<V> => {
-  const changes = new Map<string, V | undefined>();
+): Generator<void, PersistentMap<V>> {
+  let result = map;
+  let changes = new Map<string, V | undefined>();
+  let count = 0;
   for (const key of keys) {
     const [before, after] = [map.get(key), compute(key)];
     changes.set(key, deepEqual(before, after) ? before : after);
+    count += 1;
+    if (count % SLICE === 0) yield;
+    if (changes.size < MERGED) continue;
+    result = result.with(changes);
+    changes = new Map();
+    yield;
   }
-  return map.with(changes);
-};
+  return result.with(changes);
+}

@@ -65,12 +65,14 @@ export class RouteState {
     this.#certificates.touchSecret(namespace, name);
   }
 
-  /** Computes what is touched; records and collections that come out equal keep their identity. */
-  update(sources: RouteSources): RouteModel {
+  /** Computes what is touched, in steps; records and collections that come out equal keep their identity. */
+  *update(sources: RouteSources): Generator<void, RouteModel> {
     const before = this.#model;
-    const hosts = recomputed(before.hosts, this.#hosts.takeTouched(), (host) => this.#host(host));
-    const backends = this.#backends.update(before.backends, sources);
-    const certificates = this.#certificates.update(before.certificates, sources.secrets);
+    const hosts = yield* recomputed(before.hosts, this.#hosts.takeTouched(), (host) =>
+      this.#host(host),
+    );
+    const backends = yield* this.#backends.update(before.backends, sources);
+    const certificates = yield* this.#certificates.update(before.certificates, sources.secrets);
     const model = { hosts, backends, certificates, problems: this.#problems.list() };
     if (!sameParts(before, model)) this.#model = model;
     return this.#model;

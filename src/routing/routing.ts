@@ -29,7 +29,15 @@ export interface RoutingSettings {
 export interface Routing {
   /** The routes of a snapshot. Equal to what a new `Routing` makes of it, whatever was routed before. */
   route(snapshot: Snapshot): RouteModel;
+  /**
+   * The same in steps of a few milliseconds at most. Abandoned steps are no loss: whoever routes next goes on with them
+   * first. Only the newest steps may be taken.
+   */
+  steps(snapshot: Snapshot): Generator<void, RouteModel>;
 }
+
+/** Ingresses read between two steps. */
+const SLICE = 128;
 
 const SERVICE_LABEL = 'kubernetes.io/service-name';
 
@@ -80,6 +88,8 @@ class IncrementalRouting implements Routing {
   #state: RouteState;
   #routed: { readonly snapshot: Snapshot; readonly model: RouteModel } | undefined;
   #classes: ServedClasses | undefined;
+  /** Work that is not finished: its state is between two snapshots. */
+  #begun: Generator<void, RouteModel> | undefined;
 
   constructor(settings: RoutingSettings) {
     this.#settings = settings;
@@ -87,10 +97,41 @@ class IncrementalRouting implements Routing {
   }
 
   route(snapshot: Snapshot): RouteModel {
+    const steps = this.steps(snapshot);
+    for (;;) {
+      const step = steps.next();
+      if (step.done === true) return step.value;
+    }
+  }
+
+  *steps(snapshot: Snapshot): Generator<void, RouteModel> {
+    if (this.#begun !== undefined) yield* this.#finish(this.#begun);
     const routed = this.#routed;
     if (routed?.snapshot === snapshot) return routed.model;
+    this.#begun = this.#work(snapshot);
+    return yield* this.#finish(this.#begun);
+  }
+
+  /** Not `yield*`: that would end the work together with steps that are abandoned. */
+  *#finish(work: Generator<void, RouteModel>): Generator<void, RouteModel> {
+    for (;;) {
+      const step = this.#next(work);
+      if (step.done === true) return step.value;
+      yield;
+    }
+  }
+
+  #next(work: Generator<void, RouteModel>): IteratorResult<void, RouteModel> {
+    this.#begun = undefined; // should it throw, the next snapshot is routed from scratch
+    const step = work.next();
+    if (step.done !== true) this.#begun = work;
+    return step;
+  }
+
+  *#work(snapshot: Snapshot): Generator<void, RouteModel> {
+    const routed = this.#routed;
     if (routed === undefined) this.#state = this.#newState();
-    this.#routed = undefined; // should anything throw, the next snapshot is routed from scratch
+    this.#routed = undefined;
     const classes = this.#readClasses(snapshot);
     const reclassified = classes !== this.#classes;
     this.#classes = classes;
@@ -98,8 +139,8 @@ class IncrementalRouting implements Routing {
       for (const change of changesTo(routed.snapshot, snapshot)) this.#follow(change, classes);
     }
     // From scratch the Ingresses are enough: what they refer to is looked up.
-    if (routed === undefined || reclassified) this.#contributeAll(snapshot, classes);
-    const model = this.#state.update(this.#sources(snapshot));
+    if (routed === undefined || reclassified) yield* this.#contributeAll(snapshot, classes);
+    const model = yield* this.#state.update(this.#sources(snapshot));
     this.#routed = { snapshot, model };
     return model;
   }
@@ -148,9 +189,12 @@ class IncrementalRouting implements Routing {
     this.#state.contribute(key, ours ? readIngress(ingress) : undefined);
   }
 
-  #contributeAll(snapshot: Snapshot, classes: ServedClasses): void {
+  *#contributeAll(snapshot: Snapshot, classes: ServedClasses): Generator<void> {
+    let count = 0;
     for (const ingress of storeOf(snapshot, 'ingresses').list()) {
       this.#contribute(objectKey(ingress), ingress, classes);
+      count += 1;
+      if (count % SLICE === 0) yield;
     }
   }
 }

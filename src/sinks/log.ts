@@ -1,5 +1,6 @@
 import type { Notification } from '../ports.ts';
 import type { Problem } from '../snapshot/problem.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
 
 /** One line of the log. `fields` holds ids, counts and durations, never content. */
 export interface LogLine {
@@ -22,10 +23,26 @@ export const createLog = (): ((event: Notification) => readonly LogLine[]) => {
       (problem) => before?.has(problem) !== true && before?.has(describeProblem(problem)) !== true,
     );
   };
+  let syncing = true;
   return (event) => {
+    if (event.type === 'ConfigLoaded') syncing = true;
+    if (event.type === 'Snapshot' && syncing) {
+      syncing = false;
+      return [syncedLine(event.snapshot)];
+    }
     const told = lines[event.type] as ((event: Notification) => readonly LogLine[]) | undefined;
     return [...(told?.(event) ?? []), ...problemLines(event, unTold)];
   };
+};
+
+/** The first snapshot of a configuration holds everything: counts say more than its last change. */
+const syncedLine = (snapshot: Snapshot): LogLine => {
+  const counts = snapshot.resources.map((name) => [name, snapshot.store(name).size] as const);
+  const named = counts.filter(([, size]) => size > 0).map(([name, size]) => `${String(size)} ${name}`);
+  return line('info', `synced: ${named.join(', ') || 'no objects yet'}`, {
+    version: snapshot.version,
+    objects: Object.fromEntries(counts),
+  });
 };
 
 /** Lists of problems that are told anew as a whole each time. */

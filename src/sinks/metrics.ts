@@ -62,14 +62,22 @@ const eventMetrics = (registry: Registry): Recorders => {
   const applyFailures = counter('apply_failures_total', 'Applies that did not succeed.', ['cause']);
   const applySeconds = histogram('apply_duration_seconds', 'Duration of applies.', ['verdict']);
   const operations = counter('operations_total', 'Runtime operations sent.', ['outcome']);
-  const reloads = counter('reloads_total', 'Reloads, by what they were needed for.', ['reason']);
-  const reloadSeconds = histogram('reload_duration_seconds', 'Duration of reloads.');
+  const reloads = counter('reloads_total', 'Reloads that succeeded, one for each cause.', [
+    'reason',
+  ]);
+  const reloadSeconds = histogram('reload_duration_seconds', 'Duration of reloads that succeeded.');
   const checks = counter('gate_checks_total', 'Checks of the render gate.', ['verdict']);
   const checkSeconds = histogram('gate_check_duration_seconds', 'Duration of checks.');
   const reverts = counter('reverts_total', 'Refusals that took renders back.');
   const drift = counter('drift_found_total', 'Differences that a drift check found.', ['kind']);
   const transitions = counter('leader_transitions_total', 'Times leadership was gained or lost.');
   const configRefused = counter('config_refused_total', 'Configurations that were refused.');
+  /** Pod → causes of the reload that it has scheduled. */
+  const scheduled = new Map<string, readonly string[]>();
+  const countReload = (durationMs: number, causes: readonly string[]): void => {
+    reloadSeconds.observe(durationMs / 1_000);
+    for (const reason of causes) reloads.inc({ reason });
+  };
   return {
     Snapshot: ({ snapshot }) => {
       for (const { resource } of snapshot.changes) snapshotChanges.inc({ resource });
@@ -82,19 +90,22 @@ const eventMetrics = (registry: Registry): Recorders => {
     RenderFailed: ({ failure }) => {
       renderFailures.inc({ phase: failure.phase });
     },
-    Applied: ({ verdict, outcome, causes }) => {
+    Applied: ({ pod, verdict, outcome, causes }) => {
       deployments.inc({ verdict, outcome: outcome.outcome });
       applySeconds.observe({ verdict }, outcome.timings.total / 1_000);
       const failed = outcome.failedOperations.length;
       operations.inc({ outcome: 'ok' }, Math.max(0, outcome.operationsRun - failed));
       operations.inc({ outcome: 'failed' }, failed);
-      if (outcome.outcome !== 'reload') return;
-      reloadSeconds.observe(outcome.timings.reload / 1_000);
-      for (const reason of causes) reloads.inc({ reason });
+      if (outcome.outcome === 'scheduled') scheduled.set(pod.key, causes);
+      if (outcome.outcome === 'reload') countReload(outcome.timings.reload, causes);
     },
-    ReloadDone: ({ ok, durationMs }) => {
-      reloadSeconds.observe(durationMs / 1_000);
-      reloads.inc({ reason: ok ? 'scheduled' : 'scheduled-refused' });
+    ReloadDone: ({ pod, ok, durationMs }) => {
+      if (ok) countReload(durationMs, scheduled.get(pod.key) ?? ['unknown']);
+      else applyFailures.inc({ cause: 'rejected' });
+      scheduled.delete(pod.key);
+    },
+    PodGone: ({ pod }) => {
+      scheduled.delete(pod.key);
     },
     ApplyFailed: ({ cause }) => {
       applyFailures.inc({ cause });

@@ -50,17 +50,32 @@ export const initialSnapshots = (resources: readonly WatchedResource[]): Snapsho
   };
 };
 
+/** The changes of two windows of one resource, the later one on top; a replacement in it supersedes the earlier. */
+export const mergeChanges = (
+  { resource, changes }: ResourceChanges,
+  later: ResourceChanges,
+): ResourceChanges =>
+  later.changes.has(REPLACEMENT_KEY)
+    ? later
+    : { resource, changes: new Map([...changes, ...later.changes]) };
+
 /**
- * One step of the fold, for `scan`: applies the changes of one resource and shows the snapshot once every resource has
- * had its first replacement. Pure; throws RangeError for a resource that is not watched.
+ * One step of the fold, for `scan`: applies the changes of resources whose windows ended together, each resource once, and
+ * shows the snapshot once every resource has had its first replacement. Pure; throws RangeError for a resource that is
+ * not watched.
  */
 export const snapshotStep = (
   state: SnapshotState,
-  { resource, changes }: ResourceChanges,
+  batches: readonly ResourceChanges[],
 ): SnapshotState => {
-  const gathered = applyBatch(state.gathered, new Map([[resource, changes]]));
+  const gathered = applyBatch(
+    state.gathered,
+    new Map(batches.map(({ resource, changes }) => [resource, changes])),
+  );
   const awaited = new Set(state.awaited);
-  if (changes.has(REPLACEMENT_KEY)) awaited.delete(resource);
+  for (const { resource, changes } of batches) {
+    if (changes.has(REPLACEMENT_KEY)) awaited.delete(resource);
+  }
   const justSynced = awaited.size === 0 && state.awaited.size > 0;
   const visible = justSynced || (awaited.size === 0 && gathered !== state.gathered);
   return { emit: visible ? gathered : undefined, gathered, awaited };

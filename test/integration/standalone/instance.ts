@@ -295,9 +295,9 @@ export class Instance {
     return samples.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
   }
 
-  /** Reloads so far, of all reasons. */
+  /** Reloads so far. */
   reloads(): Promise<number> {
-    return this.metric('haptic_reloads_total');
+    return this.metric('haptic_reload_duration_seconds_count');
   }
 
   /** Ids of processes that have the state directory on their command line, the controller left out. */

@@ -123,6 +123,22 @@ describe('windows', () => {
   );
 
   it(
+    'G1: windows of two kinds that end together give one render',
+    marbles(({ cold, expectObservable }) => {
+      const servers$ = cold('l 499ms a', { ...first, a: upserted(s2) });
+      const routes$ = cold('e 499ms b', { ...first, b: upserted(r1) });
+      const ports = portsWith({
+        resources: watching(servers$, routes$),
+        config$: configured({ debounceMs: 100 }),
+      });
+      expectObservable(rendered(ports), '2s !').toBe('100ms a 499ms b', {
+        a: '|s1',
+        b: 'r1|s1 s2',
+      });
+    }),
+  );
+
+  it(
     'G4: nothing is rendered before every kind has synced',
     marbles(({ cold, expectObservable }) => {
       const servers$ = cold('l 99ms a', { ...first, a: upserted(s2) });

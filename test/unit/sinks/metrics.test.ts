@@ -143,6 +143,24 @@ describe('metrics (S23, R17)', () => {
     expect(text).toContain('haptic_agents{state="confirmed"} 1\n');
   });
 
+  it('R3: count a scheduled reload by its causes when it is done, and a failed one as a failure', async () => {
+    const render = renderOf('a');
+    const done = { type: 'ReloadDone', planId: 'a', message: '', durationMs: 30 } as const;
+    const text = await exposition(
+      applied(render, 'scheduled', { causes: ['new-backend', 'core-changed'] }),
+      { ...done, pod: pod('p1'), ok: true },
+      { ...done, pod: pod('p1'), ok: true },
+      applied(render, 'scheduled', { causes: ['file'] }),
+      { ...done, pod: pod('p1'), ok: false },
+    );
+    expect(text).toContain('haptic_reloads_total{reason="new-backend"} 1\n');
+    expect(text).toContain('haptic_reloads_total{reason="core-changed"} 1\n');
+    expect(text).toContain('haptic_reloads_total{reason="unknown"} 1\n');
+    expect(text).not.toContain('reason="file"');
+    expect(text).toContain('haptic_reload_duration_seconds_count 2\n');
+    expect(text).toContain('haptic_apply_failures_total{cause="rejected"} 1\n');
+  });
+
   it('count failures of every phase and cause', async () => {
     const text = await exposition(
       { type: 'RenderFailed', failure: { phase: 'template', problems: [] }, durationMs: 1 },

@@ -66,7 +66,7 @@ describe('folding watch events', () => {
 
 describe('snapshotStep', () => {
   const step = (state: ReturnType<typeof initialSnapshots>, resource: string, event: WatchEvent) =>
-    snapshotStep(state, { resource, changes: new Map([[eventKey(event), event]]) });
+    snapshotStep(state, [{ resource, changes: new Map([[eventKey(event), event]]) }]);
 
   it('shows nothing before every resource has synced, then everything (G4)', () => {
     const one = step(initialSnapshots([watched('a'), watched('b')]), 'a', {
