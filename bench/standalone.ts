@@ -33,6 +33,8 @@ interface LogLine {
   readonly at: number;
   readonly msg: string;
   readonly outcome?: string;
+  /** For how long before the answer the change had been confirmed. */
+  readonly commitMs?: number;
 }
 
 /** Runs `haptic up`, reads its JSON log and measures from outside. */
@@ -91,7 +93,8 @@ const endpointRounds = async (
     const startedAt = performance.now();
     const confirmed = program.waitFor(({ outcome }) => outcome !== undefined, 60_000);
     await writeList(manifests, 'hot-slice.json', [slice('churn', 'default', [20_000 + round])]);
-    samples.push((await confirmed).at - startedAt);
+    const { at, commitMs = 0 } = await confirmed;
+    samples.push(at - commitMs - startedAt);
   }
   return samples;
 };

@@ -11,15 +11,15 @@ import {
   take,
   takeUntil,
 } from 'rxjs';
-import { classifyLevels } from './gate/levels.ts';
-import { refusal, streamsOf, terms, type Term } from './notifications.ts';
+import { classifyLevels, reloadIntervalOf } from './gate/levels.ts';
+import { refusal, streamsOf } from './notifications.ts';
 import { handOver } from './operators/hand-over.ts';
 import { schedule } from './operators/schedule.ts';
 import { shareLatest } from './operators/share-latest.ts';
 import { isType, type Desired, type Notification, type Ports } from './ports.ts';
 import type { Render } from './render/render.ts';
 import { agents } from './sinks/agents.ts';
-import { gate, isLevel, isNotification } from './streams/gate.ts';
+import { gate, isLevel, isNotification, withSettings } from './streams/gate.ts';
 import { reconcile } from './streams/reconcile.ts';
 
 /**
@@ -51,16 +51,14 @@ export const controller = (ports: Ports): Observable<Notification> =>
     );
 
     // Renders → what the fleet shall hold → pods. Only the leader of a term lets anything out (G10).
-    const deploy = (
-      render$: Observable<Render>,
-      { epoch, settings }: Term,
-    ): Observable<Notification> =>
+    const deploy = (render$: Observable<Render>, epoch: number): Observable<Notification> =>
       render$.pipe(
         gate({ check: ports.check, epoch }),
         connect((gate$) => {
           const desired$ = gate$.pipe(
             filter(isLevel),
-            schedule({ intervalMs: settings.minDeploymentIntervalMs, classify: classifyLevels }),
+            withSettings(render$),
+            schedule({ intervalMs: reloadIntervalOf, classify: classifyLevels }),
             map(({ value, notBeforeMs }): Desired => ({
               ...value,
               reloadNotBeforeMs: notBeforeMs,
@@ -70,7 +68,7 @@ export const controller = (ports: Ports): Observable<Notification> =>
           return merge(
             gate$.pipe(filter(isNotification)),
             desired$.pipe(map((desired): Notification => ({ type: 'Deploying', desired }))),
-            agents(desired$, { client: ports.agents, pods$, closing$, settings }),
+            agents(desired$, { client: ports.agents, pods$, closing$ }),
           );
         }),
       );
@@ -85,8 +83,11 @@ export const controller = (ports: Ports): Observable<Notification> =>
         return merge(
           shared$,
           pods$.pipe(ignoreElements()),
-          terms(leader$, render$).pipe(
-            switchMap((term) => (term === undefined ? EMPTY : deploy(render$, term))),
+          render$.pipe(ignoreElements()),
+          leader$.pipe(
+            switchMap((leadership) =>
+              leadership.leading ? deploy(render$, leadership.epoch) : EMPTY,
+            ),
           ),
           leader$.pipe(map((leadership): Notification => ({ type: 'Leadership', leadership }))),
           problems$.pipe(map((problems): Notification => ({ type: 'SourceProblems', problems }))),

@@ -2,7 +2,7 @@ import { createHash, hash, type Hash } from 'node:crypto';
 import type { DigestFunction } from './plan/plan.ts';
 import type { TextHasher } from './render/text-digests.ts';
 
-/** Hex SHA-256 of UTF-8 text (D10); passed into everything that must also run without Node. */
+/** Hex SHA-256 of UTF-8 text; passed into everything that must also run without Node. */
 export const sha256: DigestFunction = (text) => hash('sha256', text, 'hex');
 
 /** The same in pieces, for long texts of which only the end changes. */

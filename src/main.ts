@@ -1,5 +1,8 @@
+import manifest from '../package.json' with { type: 'json' };
+import { tolerateBrokenPipe } from './cli/broken-pipe.ts';
 import { runCommand } from './cli/command.ts';
 import { diffCommand } from './cli/diff.ts';
+import { interrupts } from './cli/interrupt.ts';
 import { render } from './cli/render.ts';
 import { up } from './cli/up.ts';
 import { validate } from './cli/validate.ts';
@@ -7,11 +10,13 @@ import { validate } from './cli/validate.ts';
 const OLDEST_NODE = 26;
 
 const stop = new AbortController();
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-  process.on(signal, () => {
-    stop.abort(signal);
-  });
-}
+const onSignal = interrupts({
+  stop,
+  exit: (status) => process.exit(status),
+  now: () => performance.now(),
+});
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, onSignal);
+for (const stream of [process.stdout, process.stderr]) tolerateBrokenPipe(stream);
 
 if (Number(process.versions.node.split('.')[0]) < OLDEST_NODE) {
   process.stderr.write(
@@ -20,7 +25,8 @@ if (Number(process.versions.node.split('.')[0]) < OLDEST_NODE) {
   process.exitCode = 2;
 } else {
   // The exit status is set, not forced: what still runs (children that end, output that drains) ends first.
-  process.exitCode = await runCommand([up, render, diffCommand, validate], process.argv.slice(2), {
+  const program = { commands: [up, render, diffCommand, validate], version: manifest.version };
+  process.exitCode = await runCommand(program, process.argv.slice(2), {
     out: (text) => process.stdout.write(text),
     err: (text) => process.stderr.write(text),
     isTerminal: process.stdout.isTTY,

@@ -9,7 +9,13 @@ import type {
   Manifest,
   StoredPlan,
 } from './protocol/protocol.ts';
-import type { EngineFacts, Render, RenderFailure, RenderResult } from './render/render.ts';
+import type {
+  DataplaneSettings,
+  EngineFacts,
+  Render,
+  RenderFailure,
+  RenderResult,
+} from './render/render.ts';
 import type { Problem } from './snapshot/problem.ts';
 import type { Snapshot } from './snapshot/snapshot.ts';
 import type { WatchedResource, WatchEvent } from './snapshot/watch.ts';
@@ -112,6 +118,8 @@ export interface Desired {
   readonly servers: Render | undefined;
   /** Milliseconds from now before which no reload may start. */
   readonly reloadNotBeforeMs: number;
+  /** Pacing of the newest configuration. */
+  readonly settings: DataplaneSettings;
 }
 
 /** Everything that happens, for logs, metrics and tests; one stream, no bus. */

@@ -1,4 +1,5 @@
 import { parseArgs, type ParseArgsOptionDescriptor } from 'node:util';
+import { nearestName } from '../render/nearest-name.ts';
 
 /** Exit statuses of every command. */
 export const EXIT = { good: 0, badInput: 1, couldNotRun: 2 } as const;
@@ -60,60 +61,113 @@ const COMMON: Readonly<Record<string, Option>> = {
   output: { type: 'string', value: 'text|json', default: 'text', help: 'form of the result' },
 };
 
-/** Finds, parses and runs one of `commands`; every failure becomes a message and an exit status. */
+/** What there is to run. */
+export interface Program {
+  readonly commands: readonly Command[];
+  /** Told by `--version`. */
+  readonly version: string;
+}
+
+/**
+ * Finds, parses and runs one of the program's commands; every failure becomes a message and an exit status. `--help`
+ * wins wherever it stands.
+ */
 export const runCommand = async (
-  commands: readonly Command[],
+  { commands, version }: Program,
   argv: readonly string[],
   terminal: Terminal,
 ): Promise<number> => {
   const [name, ...words] = argv;
-  if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
-    terminal.out(overview(commands));
-    return name === undefined ? EXIT.couldNotRun : EXIT.good;
+  if (asksForHelp(argv)) return help(commands, argv, terminal);
+  if (name === '--version') {
+    terminal.out(`haptic ${version}\n`);
+    return EXIT.good;
   }
   const command = commands.find((candidate) => candidate.name === name);
-  if (command === undefined) {
-    terminal.err(`haptic: there is no command '${name}'; see haptic --help\n`);
-    return EXIT.couldNotRun;
-  }
+  if (command === undefined) return unknownCommand(commands, name, terminal);
   try {
-    const call = parse(command, words);
-    if (call.values['help'] === true) {
-      terminal.out(usage(command));
-      return EXIT.good;
-    }
-    return await command.run({ ...call, terminal });
+    return await command.run({ ...parse(command, words), terminal });
   } catch (error) {
     return explain(command, error, terminal);
   }
 };
 
+const asksForHelp = (argv: readonly string[]): boolean => {
+  const end = argv.indexOf('--');
+  const flags = end === -1 ? argv : argv.slice(0, end);
+  return argv[0] === 'help' || flags.includes('--help') || flags.includes('-h');
+};
+
+const help = (commands: readonly Command[], argv: readonly string[], { out }: Terminal): number => {
+  const first = argv.find((word) => !word.startsWith('-') && word !== 'help');
+  const command = commands.find(({ name }) => name === first);
+  out(command === undefined ? overview(commands) : usage(command));
+  return EXIT.good;
+};
+
+const unknownCommand = (
+  commands: readonly Command[],
+  name: string | undefined,
+  { out, err }: Terminal,
+): number => {
+  if (name === undefined) out(overview(commands));
+  else if (name.startsWith('-')) err(`haptic: there is no option ${name}; see haptic --help\n`);
+  else {
+    const names = commands.map((command) => command.name);
+    err(`haptic: there is no command '${name}'${nearest(name, names)}; see haptic --help\n`);
+  }
+  return EXIT.couldNotRun;
+};
+
+const nearest = (name: string, known: readonly string[], prefix = ''): string => {
+  const found = nearestName(name, known);
+  return found === undefined ? '' : `; nearest: ${prefix}${found}`;
+};
+
 const parse = (command: Command, words: readonly string[]): Omit<Call, 'terminal'> => {
   const options = { ...COMMON, ...command.options };
-  const { values, positionals } = tokens(words, options);
-  if (values['help'] === true) return { values, positionals };
+  const { values, positionals, tokens } = parseArgs({
+    args: [...words],
+    options,
+    allowPositionals: true,
+    // Node's own complaints go on about quoting; ours name the nearest option.
+    strict: false,
+    tokens: true,
+  });
+  for (const token of tokens) if (token.kind === 'option') checkOption(token, options);
   if (positionals.length !== command.arguments.length) {
     throw new UsageError(`expected ${command.arguments.join(' ') || 'no arguments'}`);
   }
   const output = values['output'];
   if (output !== 'text' && output !== 'json') throw new UsageError('--output takes text or json');
-  return { values, positionals };
+  return { values: values as Values, positionals };
 };
 
-const tokens = (
-  words: readonly string[],
+interface OptionToken {
+  readonly name: string;
+  readonly rawName: string;
+  readonly value?: string | undefined;
+  readonly inlineValue?: boolean | undefined;
+}
+
+const checkOption = (
+  { name, rawName, value, inlineValue }: OptionToken,
   options: Readonly<Record<string, Option>>,
-): { values: Values; positionals: readonly string[] } => {
-  try {
-    const { values, positionals } = parseArgs({
-      args: [...words],
-      options,
-      allowPositionals: true,
-      strict: true,
-    });
-    return { values: values as Values, positionals };
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error), { cause: error });
+): void => {
+  const option = Object.hasOwn(options, name) ? options[name] : undefined;
+  if (option === undefined) {
+    throw new UsageError(
+      `there is no option ${rawName}${nearest(name, Object.keys(options), '--')}`,
+    );
+  }
+  if (option.type === 'boolean') {
+    if (value !== undefined) throw new UsageError(`${rawName} takes no value`);
+    return;
+  }
+  // `--out --demo` most likely lacks a value; `--out=--demo` says what it means.
+  const isAnother = inlineValue === false && value?.startsWith('-') === true;
+  if (value === undefined || isAnother) {
+    throw new UsageError(`${rawName} needs a value: ${rawName} ${option.value ?? 'VALUE'}`);
   }
 };
 
@@ -142,6 +196,7 @@ const overview = (commands: readonly Command[]): string => {
     ...rows,
     '',
     'Every command has --help and --output text|json; exit status 0 good, 1 bad input, 2 could not run.',
+    'haptic --version tells the version.',
     '',
   ].join('\n');
 };

@@ -6,7 +6,7 @@ import { runtimeState } from '../plan/runtime-state.ts';
 import type { Operation } from '../protocol/protocol.ts';
 import { EXIT, type Command } from './command.ts';
 import { COMPILE_OPTIONS, compileOptions } from './compile-options.ts';
-import { hasErrors, renderDirectory, tellProblems } from './one-shot.ts';
+import { hasErrors, renderDirectory, tellProblems, toldAsJson } from './one-shot.ts';
 
 export const diffCommand: Command = {
   name: 'diff',
@@ -19,11 +19,15 @@ export const diffCommand: Command = {
     const before = await renderDirectory(positionals[0] ?? '', options);
     const after = await renderDirectory(positionals[1] ?? '', options);
     const problems = [...before.problems, ...after.problems];
-    tellProblems(problems, terminal);
-    if (before.render === undefined || after.render === undefined) return EXIT.badInput;
-    const changes = changesBetween(before.render.plan, after.render.plan);
-    terminal.out(values['output'] === 'json' ? asJson(changes) : asText(changes));
-    return hasErrors(problems) ? EXIT.badInput : EXIT.good;
+    const changes =
+      before.render && after.render && changesBetween(before.render.plan, after.render.plan);
+    if (values['output'] === 'json') {
+      terminal.out(toldAsJson({ ...(changes && plainly(changes)), problems }));
+    } else {
+      tellProblems(problems, terminal);
+      if (changes !== undefined) terminal.out(asText(changes));
+    }
+    return changes === undefined || hasErrors(problems) ? EXIT.badInput : EXIT.good;
   },
 };
 
@@ -34,8 +38,10 @@ const changesBetween = (before: Plan, after: Plan): ChangeSet =>
     BASE_CAPABILITIES,
   );
 
-const asJson = ({ changedFiles, ...changes }: ChangeSet): string =>
-  `${JSON.stringify({ ...changes, changedFiles: [...changedFiles].sort() }, undefined, 2)}\n`;
+const plainly = ({ changedFiles, ...changes }: ChangeSet): object => ({
+  ...changes,
+  changedFiles: [...changedFiles].sort(),
+});
 
 const asText = (changes: ChangeSet): string => {
   const { verdict, operations, inPlaceOperations, reasons, changedFiles } = changes;

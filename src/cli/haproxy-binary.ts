@@ -39,13 +39,22 @@ export const findHaproxy = async (
 const versionOf = async (path: string): Promise<string> => {
   const answer = await promisify(execFile)(path, ['-v'], { timeout: 10_000, env: {} }).catch(
     (error: unknown) => {
-      const why = error instanceof Error ? error.message : String(error);
-      throw new CommandError(`cannot run ${path}: ${why}`, undefined, { cause: error });
+      throw new CommandError(`cannot run ${path}: ${reasonOf(error)}`, undefined, { cause: error });
     },
   );
   const version = /version (\d+\.\d+(?:\.\d+)?)/.exec(answer.stdout)?.[1];
   if (version === undefined) throw new CommandError(`${path} does not look like HAProxy`);
   return version;
+};
+
+/** Why a program could not be run, without the command line and the code that Node puts around it. */
+const reasonOf = (error: unknown): string => {
+  const { code, signal } = error as { readonly code?: unknown; readonly signal?: unknown };
+  if (code === 'ENOENT') return 'no such file';
+  if (code === 'EACCES') return 'it is not executable';
+  if (typeof code === 'number') return `it ended with status ${String(code)}`;
+  if (typeof signal === 'string') return `it ended with signal ${signal}`;
+  return error instanceof Error ? error.message : String(error);
 };
 
 const onPath = async (path: string): Promise<string | undefined> => {

@@ -80,3 +80,6 @@ export const hasErrors = (problems: readonly Problem[]): boolean =>
 export const tellProblems = (problems: readonly Problem[], { err }: Terminal): void => {
   for (const problem of problems) err(`${problem.severity}: ${describeProblem(problem)}\n`);
 };
+
+/** A result as `--output json` prints it; it holds the problems too, and standard error stays empty. */
+export const toldAsJson = (result: object): string => `${JSON.stringify(result, undefined, 2)}\n`;

@@ -2,9 +2,9 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { chunkText } from '../cells/chunk.ts';
 import type { Render, RenderedFile } from '../render/render.ts';
-import { EXIT, type Command, type Terminal } from './command.ts';
+import { EXIT, type Command } from './command.ts';
 import { COMPILE_OPTIONS, compileOptions } from './compile-options.ts';
-import { hasErrors, renderDirectory, tellProblems } from './one-shot.ts';
+import { hasErrors, renderDirectory, tellProblems, toldAsJson, type Rendered } from './one-shot.ts';
 
 /** Kinds whose content is not for a terminal. */
 const SECRET: ReadonlySet<string> = new Set(['cert', 'ca', 'crl']);
@@ -24,19 +24,23 @@ export const render: Command = {
       positionals[0] ?? '',
       await compileOptions(values, terminal),
     );
-    tellProblems(rendered.problems, terminal);
-    if (rendered.render === undefined) return EXIT.badInput;
-    const out = values['out'];
-    if (typeof out === 'string') await writeFiles(rendered.render, resolve(out), terminal);
-    else if (values['output'] === 'json')
-      terminal.out(`${JSON.stringify(asJson(rendered.render), undefined, 2)}\n`);
-    else for (const file of inOrder(rendered.render)) terminal.out(asText(file));
-    return hasErrors(rendered.problems) ? EXIT.badInput : EXIT.good;
+    const out = typeof values['out'] === 'string' ? resolve(values['out']) : undefined;
+    const written = out === undefined ? [] : await writeFiles(rendered.render, out);
+    if (values['output'] === 'json') terminal.out(toldAsJson(asJson(rendered, out !== undefined)));
+    else {
+      tellProblems(rendered.problems, terminal);
+      for (const path of written) terminal.out(`${path}\n`);
+      if (out === undefined)
+        for (const file of inOrder(rendered.render)) terminal.out(asText(file));
+    }
+    return rendered.render === undefined || hasErrors(rendered.problems)
+      ? EXIT.badInput
+      : EXIT.good;
   },
 };
 
-const inOrder = ({ files }: Render): readonly RenderedFile[] =>
-  [...files.values()].sort((left, right) => (left.path < right.path ? -1 : 1));
+const inOrder = (render: Render | undefined): readonly RenderedFile[] =>
+  [...(render?.files.values() ?? [])].sort((left, right) => (left.path < right.path ? -1 : 1));
 
 const contentOf = ({ kind, text }: RenderedFile): string =>
   SECRET.has(kind) ? `(${String(text.size)} bytes, not shown)\n` : chunkText(text);
@@ -46,25 +50,28 @@ const asText = (file: RenderedFile): string => {
   return `### ${file.path}\n${content}${content.endsWith('\n') || content === '' ? '' : '\n'}\n`;
 };
 
-const asJson = (rendered: Render): unknown => ({
-  planId: rendered.plan.id,
-  files: inOrder(rendered).map((file) => ({
+const asJson = ({ render: one, problems }: Rendered, isWritten: boolean): object => ({
+  planId: one?.plan.id,
+  files: inOrder(one).map((file) => ({
     path: file.path,
     kind: file.kind,
     size: file.text.size,
-    content: contentOf(file),
+    ...(isWritten ? {} : { content: contentOf(file) }),
   })),
+  problems,
 });
 
+/** Returns the paths that were written. */
 const writeFiles = async (
-  rendered: Render,
+  rendered: Render | undefined,
   directory: string,
-  { out }: Terminal,
-): Promise<void> => {
+): Promise<readonly string[]> => {
+  const written: string[] = [];
   for (const file of inOrder(rendered)) {
     const path = join(directory, file.path);
     await mkdir(dirname(path), { recursive: true });
     await writeFile(path, chunkText(file.text), { mode: SECRET.has(file.kind) ? 0o600 : 0o644 });
-    out(`${path}\n`);
+    written.push(path);
   }
+  return written;
 };

@@ -10,7 +10,7 @@ import { EXIT, type Command, type Terminal } from './command.ts';
 import { COMPILE_OPTIONS, compileOptions } from './compile-options.ts';
 import { defaultCertificate } from './default-certificate.ts';
 import { findHaproxy } from './haproxy-binary.ts';
-import { hasErrors, renderDirectory, tellProblems } from './one-shot.ts';
+import { hasErrors, renderDirectory, tellProblems, toldAsJson } from './one-shot.ts';
 
 export const validate: Command = {
   name: 'validate',
@@ -64,19 +64,27 @@ const report = (
   { terminal, json }: { readonly terminal: Terminal; readonly json: boolean },
 ): number => {
   const all = [...problems, ...(verdict?.result === 'refused' ? verdict.problems : [])];
-  if (json) terminal.out(`${JSON.stringify({ verdict, problems: all }, undefined, 2)}\n`);
+  if (json) terminal.out(toldAsJson({ verdict, problems: all }));
   else {
     tellProblems(all, terminal);
-    terminal.out(`${describe(verdict)}\n`);
+    terminal.out(`${describe(verdict, problems)}\n`);
   }
   if (verdict?.result === 'inconclusive') return EXIT.couldNotRun;
   return hasErrors(all) || verdict?.result !== 'passed' ? EXIT.badInput : EXIT.good;
 };
 
-const describe = (verdict: Verdict | undefined): string => {
-  if (verdict === undefined) return 'not rendered';
-  if (verdict.result === 'passed') return 'HAProxy accepts the result';
+const describe = (verdict: Verdict | undefined, problems: readonly Problem[]): string => {
+  const errors = problems.filter(({ severity }) => severity === 'error').length;
+  if (verdict === undefined) return `${counted(errors)} in the input; nothing was rendered`;
+  if (verdict.result === 'passed') {
+    return errors === 0
+      ? 'HAProxy accepts the result'
+      : `${counted(errors)} in the input; HAProxy accepts the rest`;
+  }
   return verdict.result === 'refused'
     ? `HAProxy refuses the result:\n${verdict.message}`
     : `HAProxy could not judge: ${verdict.cause}`;
 };
+
+const counted = (errors: number): string =>
+  `${String(errors)} ${errors === 1 ? 'error' : 'errors'}`;

@@ -1,11 +1,18 @@
 import { classify } from '../plan/classify.ts';
 import type { Desired } from '../ports.ts';
 
+/** A level as the gate gives it. */
+export type GateLevel = Omit<Desired, 'reloadNotBeforeMs' | 'settings'>;
+
 /** A level before the scheduler has said when its reload may start. */
-export type GateLevel = Omit<Desired, 'reloadNotBeforeMs'>;
+export type PacedLevel = Omit<Desired, 'reloadNotBeforeMs'>;
+
+/** Least time between two reloads, in milliseconds. */
+export const reloadIntervalOf = ({ settings }: PacedLevel): number =>
+  settings.minDeploymentIntervalMs;
 
 /**
- * How a level is to be paced after the one that went out last (DESIGN D8): reverts, releases of the accepted render and
+ * How a level is to be paced after the one that went out last (G6, G7): reverts, releases of the accepted render and
  * servers that flow while held need no reload and go at once; a new target goes as the difference of the plans says.
  */
 export const classifyLevels = (

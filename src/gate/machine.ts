@@ -21,7 +21,7 @@ interface Sent {
 /** A verdict that judges; an inconclusive one does not and is never remembered. */
 export type Judgement = Exclude<Verdict, { result: 'inconclusive' }>;
 
-/** The latch between rendering and the fleet for one leader term (DESIGN section 7). Immutable. */
+/** The latch between rendering and the fleet for one leader term (docs/gate.md). Immutable. */
 export interface GateState<R extends Gated> {
   readonly epoch: number;
   readonly phase: GatePhase;
@@ -83,7 +83,7 @@ export const initialGate = <R extends Gated>(
   waiting: false,
 });
 
-/** The gate after one event: each row of the table in DESIGN section 7 is a branch of it. Pure. */
+/** The gate after one event: each row of the table in docs/gate.md is a branch of it. Pure. */
 export const gateStep = <R extends Gated>(
   state: GateState<R>,
   event: GateEvent<R>,

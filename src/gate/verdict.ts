@@ -1,7 +1,7 @@
 import type { Digest } from '../protocol/protocol.ts';
 import type { Problem } from '../snapshot/problem.ts';
 
-/** What HAProxy's checker said about one render (DESIGN section 7). */
+/** What HAProxy's checker said about one render (docs/gate.md). */
 export type Verdict =
   | { readonly result: 'passed' }
   | {

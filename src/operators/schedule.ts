@@ -8,8 +8,8 @@ export type Pace = 'now' | 'later' | 'both' | 'none';
 
 /** Options of {@link schedule}. */
 export interface ScheduleOptions<T> {
-  /** Least time, in milliseconds, between two reloads. */
-  readonly intervalMs: number;
+  /** Least time, in milliseconds, between two reloads; a function is asked for each value, the newest rules. */
+  readonly intervalMs: number | ((value: T) => number);
   /** Compares the last emitted value (`undefined` before the first) with the next one. Pure. */
   readonly classify: (last: T | undefined, next: T) => Pace;
   /** The clock, in milliseconds. Default: RxJS's `asyncScheduler`; a monotonic one is better. */
@@ -63,10 +63,11 @@ export function schedule<T>({
       let slot: { readonly value: T; readonly release: () => void } | undefined;
       /** When the last reload was or the next one is due. */
       let reloadAt = -Infinity;
+      let interval = 0;
 
       /** Time until the reload ahead, or until the next may follow the last one. */
       const untilReload = (): number => reloadAt - now();
-      const untilFree = (): number => untilReload() + intervalMs;
+      const untilFree = (): number => untilReload() + interval;
       const emptySlot = (): void => {
         slot?.release();
         slot = undefined;
@@ -95,8 +96,9 @@ export function schedule<T>({
         else occupySlot(value);
       };
       const place = (value: T): void => {
+        interval = typeof intervalMs === 'number' ? intervalMs : intervalMs(value);
         // Only a clock that was set back puts the next reload further away than one interval.
-        if (untilReload() > intervalMs) reloadAt = now();
+        if (untilReload() > interval) reloadAt = now();
         const pace = classify(last, value);
         if (pace === 'now') go(value);
         else if (pace === 'both') goWithReload(value);

@@ -12,7 +12,7 @@ export const BASE_CAPABILITIES: Capabilities = {
 };
 
 /**
- * How a plan travels after another one (DESIGN D8): `none` they are equal, `now` nothing needs a reload, `later` only a
+ * How a plan travels after another one (G6, G7): `none` they are equal, `now` nothing needs a reload, `later` only a
  * reload brings anything, `both` a reload is needed and a part can go ahead of it.
  *
  * @param last undefined: nothing was sent yet, so a reload

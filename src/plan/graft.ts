@@ -5,7 +5,7 @@ import { runtimeState, sameStructure } from './runtime-state.ts';
 
 /**
  * The accepted plan's runtime part with the newest servers of every backend that is in both and has equal structure:
- * where workers go while the gate holds, so that a held route never freezes endpoints (DESIGN section 7).
+ * where workers go while the gate holds, so that a held route never freezes endpoints (docs/gate.md).
  */
 export function graftServers(accepted: Plan, newest: Plan): RuntimeState {
   const grafted = new Map<string, Backend>();

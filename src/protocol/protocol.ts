@@ -225,7 +225,7 @@ export interface ApplyConflict {
   readonly missing?: readonly string[];
 }
 
-/** What the pod holds (DESIGN: baseline). `null` = unknown, and only a full state with a reload leaves that. */
+/** What the pod holds: its baseline. `null` = unknown, and only a full state with a reload leaves that. */
 export interface Roles {
   /** Plan whose files are on disk. */
   readonly applied: Digest | null;
@@ -269,7 +269,7 @@ export interface AgentState {
   } | null;
 }
 
-/** What a new leader needs to go on without a reload (DESIGN D14). */
+/** What a new leader needs to go on without a reload. */
 export interface StoredPlan {
   readonly planId: Digest | null;
   /** The serialised plan as the controller sent it, opaque to the agent; empty when unknown. */

@@ -86,6 +86,3 @@ export interface DataplaneSettings {
   readonly generalStorageDir: string;
   readonly configFile: string;
 }
-
-export const sameSettings = (left: DataplaneSettings, right: DataplaneSettings): boolean =>
-  (Object.keys(left) as (keyof DataplaneSettings)[]).every((name) => left[name] === right[name]);

@@ -39,6 +39,7 @@ interface Body {
 }
 
 const MAX_ANSWER_BYTES = 512 * 1024 * 1024;
+const ONE_PIECE_BYTES = 256 * 1024;
 /** One for the apply in flight, one to look at the state meanwhile. */
 const CONNECTIONS_PER_AGENT = 2;
 
@@ -101,20 +102,23 @@ function ask<T>(dispatcher: Dispatcher, token: string, call: Call<T>): Observabl
     const timer = setTimeout(() => {
       abort.abort(new AgentError('timeout', `${call.path}: no answer in ${call.timeoutMs} ms`));
     }, call.timeoutMs);
+    let ended = false;
     answer(dispatcher, token, { ...call, signal: abort.signal }).then(
       (value) => {
+        ended = true;
         clearTimeout(timer);
         subscriber.next(value);
         subscriber.complete();
       },
       (error: unknown) => {
+        ended = true;
         clearTimeout(timer);
         subscriber.error(asAgentError(error, call));
       },
     );
     return () => {
       clearTimeout(timer);
-      abort.abort();
+      if (!ended) abort.abort();
     };
   });
 }
@@ -133,7 +137,7 @@ async function answer<T>(
         ? {}
         : { 'content-type': FRAME_TYPE, 'content-length': String(call.body.length) }),
     },
-    body: call.body === undefined ? null : Readable.from(call.body.chunks(), { objectMode: false }),
+    body: call.body === undefined ? null : streamed(call.body),
     signal: call.signal,
     headersTimeout: 0, // the timer of the call is the only one
     bodyTimeout: 0,
@@ -143,6 +147,12 @@ async function answer<T>(
   if (read === undefined) throw statusError(statusCode, text, call);
   return parsed(text, read, call);
 }
+
+/** A small body leaves in one piece with its head; a large one is never put together. */
+const streamed = ({ length, chunks }: Body): Buffer | Readable =>
+  length <= ONE_PIECE_BYTES
+    ? Buffer.concat([...chunks()], length)
+    : Readable.from(chunks(), { objectMode: false });
 
 async function readText(body: Dispatcher.ResponseData['body']): Promise<string> {
   const parts: Buffer[] = [];

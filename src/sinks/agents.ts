@@ -18,7 +18,7 @@ import { forEachKey } from '../operators/for-each-key.ts';
 import { latestWins } from '../operators/latest-wins.ts';
 import type { AgentClient, AgentNotification, Desired, Pod } from '../ports.ts';
 import type { Digest } from '../protocol/protocol.ts';
-import type { DataplaneSettings, Render } from '../render/render.ts';
+import type { Render } from '../render/render.ts';
 import { Convergence, type Level } from './convergence.ts';
 import type { KnownRenders } from './knowledge.ts';
 
@@ -26,7 +26,6 @@ import type { KnownRenders } from './knowledge.ts';
 export interface AgentsOptions {
   readonly client: AgentClient;
   readonly pods$: Observable<ReadonlyMap<string, Pod>>;
-  readonly settings: DataplaneSettings;
   /** Emits when no new work may start. */
   readonly closing$: Observable<unknown>;
 }
@@ -65,7 +64,12 @@ const onePod = (
         return { pod, desired, reloadNotBefore: notBeforeMs, verify: false };
       }),
     );
-    const drift$ = interval(options.settings.driftPreventionIntervalMs).pipe(map(() => true));
+    const drift$ = level$.pipe(
+      map(({ desired }) => desired.settings.driftPreventionIntervalMs),
+      distinctUntilChanged(),
+      switchMap((ms) => interval(ms)),
+      map(() => true),
+    );
     const retry$ = again$.pipe(
       switchMap((afterMs) => timer(afterMs)),
       map(() => false),

@@ -1,5 +1,5 @@
 import type { Notification } from '../ports.ts';
-import type { Digest } from '../protocol/protocol.ts';
+import type { ApplyOutcome, Digest } from '../protocol/protocol.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 
 /** Changes that wait for their confirmation; what is older than so many is given up. */
@@ -43,15 +43,15 @@ export const createChangeLatency = (
     if (renders.size > MOST_RENDERS && oldest.done !== true) renders.delete(oldest.value);
   };
 
-  const confirmed = (pod: string, planId: Digest): readonly number[] => {
+  const confirmed = (pod: string, planId: Digest, agoMs = 0): readonly number[] => {
     const number = renders.get(planId);
     const before = held.get(pod) ?? -1;
     if (number === undefined || number <= before) return [];
-    const at = now();
+    const at = now() - agoMs;
     held.set(pod, number);
     const waited = changes
       .filter((change) => change.number > before && change.number <= number)
-      .map((change) => at - change.at);
+      .map((change) => Math.max(0, at - change.at));
     const everywhere = Math.min(...held.values());
     changes = changes.filter((change) => change.number > everywhere);
     return waited;
@@ -68,7 +68,9 @@ export const createChangeLatency = (
         rendered(event.render.plan.id, numbers.get(event.render.snapshot) ?? 0);
         return [];
       case 'Applied':
-        return isConfirmed(event) ? confirmed(event.pod.key, event.planId) : [];
+        return isConfirmed(event)
+          ? confirmed(event.pod.key, event.planId, commitMs(event.outcome))
+          : [];
       case 'UpToDate':
         return confirmed(event.pod.key, event.planId);
       case 'ReloadDone':
@@ -81,6 +83,13 @@ export const createChangeLatency = (
     }
   };
 };
+
+/**
+ * For how many milliseconds before its answer the agent had the worker's confirmation: meanwhile it committed the files,
+ * which no request waits for.
+ */
+export const commitMs = ({ timings: { confirmed, total } }: ApplyOutcome): number =>
+  confirmed > 0 ? Math.max(0, total - confirmed) : 0;
 
 const isConfirmed = ({ outcome, reverted }: Extract<Notification, { type: 'Applied' }>): boolean =>
   !reverted && outcome.outcome !== 'scheduled' && outcome.outcome !== 'rejected';

@@ -11,7 +11,6 @@ import {
 } from 'rxjs';
 import type { AgentClient, AgentNotification, Desired, NotificationOf, Pod } from '../ports.ts';
 import type { ApplyConflict, ApplyOutcome, Digest, StoredPlan } from '../protocol/protocol.ts';
-import type { DataplaneSettings } from '../render/render.ts';
 import { decide, type Decision, type PodKnowledge } from './decide.ts';
 import { afterOutcome, learn, needsStoredPlan, type KnownRenders } from './knowledge.ts';
 import { appliedOf, messageOf, observations } from './observations.ts';
@@ -29,7 +28,6 @@ export interface Level {
 export interface ConvergenceOptions {
   readonly client: AgentClient;
   readonly known: KnownRenders;
-  readonly settings: DataplaneSettings;
   /** Asks for another run after so many milliseconds; a newer wish replaces an older one. */
   readonly again: (afterMs: number) => void;
 }
@@ -133,7 +131,8 @@ export class Convergence {
     decision: Apply,
     { known, tries }: { readonly known: PodKnowledge; readonly tries: number },
   ): Notifications {
-    const { client, settings } = this.#options;
+    const { client } = this.#options;
+    const { settings } = level.desired;
     this.#sequence += 1;
     const request = buildRequest(decision, {
       desired: level.desired,

@@ -65,7 +65,7 @@ export const decide = (desired: Desired, known: PodKnowledge): Decision => {
 
 /**
  * The refused render that this pod's own HAProxy has loaded: stronger evidence than the controller's checker, so the pod
- * stays on it and only its servers go on (DESIGN section 7).
+ * stays on it and only its servers go on (docs/gate.md).
  */
 const loadedRefused = (
   { refused }: Desired,
@@ -113,8 +113,9 @@ export const fileDigests = (render: Render): ReadonlyMap<string, Digest> => {
 };
 const digestsOf = new WeakMap<Render, ReadonlyMap<string, Digest>>();
 
-const modeFor = ({ baseline }: PodKnowledge, reverting: boolean): ApplyMode => {
-  if (baseline.applied === undefined || baseline.worker === undefined) return 'reload';
+/** An applied plan that is not known in this term only means that files travel whole; the worker is what matters. */
+const modeFor = ({ baseline, roles }: PodKnowledge, reverting: boolean): ApplyMode => {
+  if (roles.applied === null || baseline.worker === undefined) return 'reload';
   return reverting ? 'revert' : 'auto';
 };
 

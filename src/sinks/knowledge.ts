@@ -22,7 +22,7 @@ type Apply = Extract<Decision, { do: 'apply' }>;
 export type KnownRenders = (planId: Digest) => Render | undefined;
 
 /**
- * Whether the stored plan has to be fetched to understand what the pod's worker holds (DESIGN D14): always, unless
+ * Whether the stored plan has to be fetched to understand what the pod's worker holds (docs/protocol.md): always, unless
  * nothing changed since we knew it, or the worker runs a plan of this term untouched.
  */
 export const needsStoredPlan = (
@@ -141,7 +141,7 @@ const baselineAfter = (
   return { running, worker: before.worker && applyOperations(before.worker, operations, sha256) };
 };
 
-/** Only then is the worker known without asking: the agent keeps what it ran (DESIGN D14). */
+/** Only then is the worker known without asking: the agent keeps what it ran (docs/protocol.md). */
 const ranAll = (
   operations: readonly Operation[],
   { operationsRun, failedOperations }: ApplyOutcome,

@@ -1,6 +1,7 @@
 import type { Notification } from '../ports.ts';
 import type { Problem } from '../snapshot/problem.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
+import { commitMs } from './change-latency.ts';
 
 /** One line of the log. `fields` holds ids, counts and durations, never content. */
 export interface LogLine {
@@ -38,7 +39,9 @@ export const createLog = (): ((event: Notification) => readonly LogLine[]) => {
 /** The first snapshot of a configuration holds everything: counts say more than its last change. */
 const syncedLine = (snapshot: Snapshot): LogLine => {
   const counts = snapshot.resources.map((name) => [name, snapshot.store(name).size] as const);
-  const named = counts.filter(([, size]) => size > 0).map(([name, size]) => `${String(size)} ${name}`);
+  const named = counts
+    .filter(([, size]) => size > 0)
+    .map(([name, size]) => `${String(size)} ${name}`);
   return line('info', `synced: ${named.join(', ') || 'no objects yet'}`, {
     version: snapshot.version,
     objects: Object.fromEntries(counts),
@@ -208,6 +211,7 @@ const appliedLine = ({
     operations,
     reasons,
     durationMs,
+    commitMs: commitMs(outcome),
   });
 };
 

@@ -5,7 +5,7 @@ import type { Plan } from '../plan/plan.ts';
 import { parsePlan } from '../plan/serialise.ts';
 import type { Digest, StoredPlan } from '../protocol/protocol.ts';
 
-/** The plan an agent keeps, if it is the one asked for and can be read; a leader before us sent it (DESIGN D14). */
+/** The plan an agent keeps, if it is the one asked for and can be read; a leader before us sent it (docs/protocol.md). */
 export const storedPlan = (planId: Digest, stored: StoredPlan | undefined): Plan | undefined => {
   if (stored?.planId !== planId || stored.plan === '') return undefined;
   try {

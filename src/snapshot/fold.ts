@@ -1,4 +1,4 @@
-import { applyBatch, emptySnapshot, type IndexedSnapshot } from './apply-batch.ts';
+import { applyBatch, changesBetween, emptySnapshot, IndexedSnapshot } from './apply-batch.ts';
 import { type FoldedChanges, REPLACEMENT_KEY } from './folded-changes.ts';
 import { type ObjectKey, objectKey } from './objects.ts';
 import type { WatchedResource, WatchEvent } from './watch.ts';
@@ -78,5 +78,13 @@ export const snapshotStep = (
   }
   const justSynced = awaited.size === 0 && state.awaited.size > 0;
   const visible = justSynced || (awaited.size === 0 && gathered !== state.gathered);
-  return { emit: visible ? gathered : undefined, gathered, awaited };
+  const shown = justSynced ? fromNothing(gathered) : gathered;
+  return { emit: visible ? shown : undefined, gathered: visible ? shown : gathered, awaited };
+};
+
+/** The first snapshot that is seen: whatever it holds is new. */
+const fromNothing = (snapshot: IndexedSnapshot): IndexedSnapshot => {
+  const resources = [...snapshot.watched.values()].map(({ resource }) => resource);
+  const changes = changesBetween(emptySnapshot(resources), snapshot);
+  return new IndexedSnapshot(snapshot.version, changes, snapshot.watched);
 };

@@ -18,6 +18,7 @@ import {
   takeUntil,
   tap,
   timer,
+  withLatestFrom,
   EMPTY,
 } from 'rxjs';
 import {
@@ -32,7 +33,7 @@ import {
   toDesired,
   wanted,
 } from '../gate/machine.ts';
-import type { GateLevel } from '../gate/levels.ts';
+import type { GateLevel, PacedLevel } from '../gate/levels.ts';
 import type { Checked } from '../gate/verdict.ts';
 import { gateLatest } from '../operators/gate-latest.ts';
 import type { Checker, Notification } from '../ports.ts';
@@ -73,8 +74,17 @@ export const isLevel = (output: GateOutput): output is GateLevel => !('type' in 
 /** Whether a value of the gate is a notification. */
 export const isNotification = (output: GateOutput): output is GateNotification => 'type' in output;
 
+/** Gives each level the pacing settings of the newest render. */
+export const withSettings =
+  (render$: Observable<Render>): OperatorFunction<GateLevel, PacedLevel> =>
+  (level$) =>
+    level$.pipe(
+      withLatestFrom(render$),
+      map(([level, { settings }]) => ({ ...level, settings })),
+    );
+
 /**
- * The render gate of one leader term (DESIGN section 7, G9): renders in, what the fleet shall hold out, with HAProxy's
+ * The render gate of one leader term (docs/gate.md, G9): renders in, what the fleet shall hold out, with HAProxy's
  * own checker beside the path and never on it.
  *
  * Kept: the running check, whatever is rendered meanwhile; the newest render while the gate is closed. Dropped: renders

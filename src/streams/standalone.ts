@@ -11,7 +11,7 @@ export const standalonePod = (port: number): Pod => ({
 
 /**
  * Leadership without an election: the state directory is locked, so this process leads as soon as its agent answers, with
- * an epoch above any the agent has seen (DESIGN section 2). Waits for the agent as long as it takes.
+ * an epoch above any the agent has seen. Waits for the agent as long as it takes.
  */
 export const standaloneLeader = (client: AgentClient, pod: Pod): Observable<Leadership> =>
   concat(

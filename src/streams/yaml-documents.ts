@@ -19,6 +19,8 @@ const MAX_VALUES = 5_000_000;
  * such as `__proto__` become plain own members. Empty documents are left out.
  */
 export const yamlDocuments = (text: string): YamlDocuments => {
+  const json = canonicalJson(text);
+  if (json !== undefined) return { ok: true, documents: [json] };
   try {
     const documents = loadAll(text).filter((document) => document !== null);
     const tooMany = text.includes('*') && countValues(documents) > MAX_VALUES;
@@ -31,6 +33,26 @@ export const yamlDocuments = (text: string): YamlDocuments => {
       : failure(error instanceof RangeError ? 'nested too deeply' : 'cannot be read');
   }
 };
+
+/**
+ * The object of a text that is JSON exactly as programs write it, for which YAML gives the same and takes several times
+ * as long. Written again it must give the text: then no key came twice, and nothing was written in a way that only YAML or
+ * only JSON knows. Undefined: read it as YAML.
+ */
+const canonicalJson = (text: string): object | undefined => {
+  const trimmed = text.trimEnd();
+  if (!trimmed.startsWith('{') || !trimmed.endsWith('}') || UNUSUAL.test(trimmed)) return undefined;
+  try {
+    const value = JSON.parse(trimmed) as object;
+    const indent = /^\{\n( +)/.exec(trimmed)?.[1]?.length ?? 0;
+    return JSON.stringify(value, undefined, indent) === trimmed ? value : undefined;
+  } catch {
+    return undefined;
+  }
+};
+
+/** Anything but ASCII that prints: JSON and YAML do not take the same of it. */
+const UNUSUAL = /[^\n\x20-\x7e]/;
 
 const failure = (
   reason: string,

@@ -17,7 +17,8 @@ export const haptic = async (
   environment: Readonly<Record<string, string>> = {},
 ): Promise<Printed> => {
   let [out, err] = ['', ''];
-  const status = await runCommand([up, render, diffCommand, validate], words, {
+  const program = { commands: [up, render, diffCommand, validate], version: '1.2.3' };
+  const status = await runCommand(program, words, {
     out: (text) => (out += text),
     err: (text) => (err += text),
     isTerminal: false,

@@ -133,7 +133,7 @@ describe('gate (G9)', () => {
   );
 
   it(
-    'G9, DESIGN 7: endpoints keep flowing to unchanged backends while a refused render is held',
+    'G9: endpoints keep flowing to unchanged backends while a refused render is held',
     marbles(({ cold, expectObservable, flush }) => {
       const servers$ = cold('l 3999ms t', { l: replaced(thing('Server', 's')), t: server('t') });
       const routes$ = cold('l 1999ms b 3999ms d', {

@@ -1,4 +1,4 @@
-import { concatWith, filter, map, NEVER, of } from 'rxjs';
+import { concatWith, filter, map, NEVER, of, shareReplay } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { controller } from '../../../src/controller.ts';
 import type { ConfigEvent, Notification, Observer } from '../../../src/ports.ts';
@@ -10,6 +10,11 @@ import {
   engine,
   model,
   portsWith,
+  verdictAfter,
+  route,
+  refused,
+  passed,
+  namesIn,
   rendered,
   replaced,
   server,
@@ -110,6 +115,35 @@ describe('configuration', () => {
         c: 'new 0',
         d: 'new 1',
       });
+    }),
+  );
+
+  it(
+    'G9, G13: new pacing settings keep what the gate knows: a refused plan does not go out again',
+    marbles(({ cold, expectObservable, flush }) => {
+      const paced = (minDeploymentIntervalMs: number): ConfigEvent => ({
+        ok: true,
+        engine: engine({ renderMs: 0, settings: { minDeploymentIntervalMs } }),
+      });
+      const agent = model();
+      const ports = portsWith({
+        resources: watching(
+          of(replaced(thing('Server', 's'))).pipe(concatWith(NEVER)),
+          cold('l 999ms b', { l: replaced(), b: route('entry-bad') }).pipe(shareReplay()),
+        ),
+        config$: cold('a 2999ms b', { a: paced(5_000), b: paced(1_000) }),
+        agents: clientOf(new Map([['p1', agent]])),
+        check: verdictAfter(50, (render) =>
+          namesIn(render).includes('bad') ? refused('unknown keyword') : passed,
+        ),
+      });
+      expectObservable(applied(ports), '8s !').toBe('2ms a 998ms b 49ms c', {
+        a: 'p1 reload |s',
+        b: 'p1 runtime entry-bad|s',
+        c: 'p1 runtime |s',
+      });
+      flush();
+      expect(agent.reloads).toHaveLength(1);
     }),
   );
 

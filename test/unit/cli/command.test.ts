@@ -39,13 +39,51 @@ describe('haptic', () => {
     }
   });
 
+  it('tells its version', async () => {
+    expect(await haptic(['--version'])).toStrictEqual({
+      status: 0,
+      out: 'haptic 1.2.3\n',
+      err: '',
+    });
+  });
+
   it.each([
-    [['up', 'x', '--http-prot', '1'], "Unknown option '--http-prot'"],
+    [['render', 'a', 'b', 'c', '--help'], 'usage: haptic render DIR'],
+    [['render', '--foo', '-h'], 'usage: haptic render DIR'],
+    [['render', '--out', '--help'], 'usage: haptic render DIR'],
+    [['--help', 'render'], 'usage: haptic render DIR'],
+    [['help', 'diff'], 'usage: haptic diff DIR1 DIR2'],
+    [['--foo', '--help'], 'usage: haptic COMMAND'],
+  ])('%j shows help, whatever else is wrong', async (words, text) => {
+    const { status, out, err } = await haptic(words);
+    expect({ status, err }).toStrictEqual({ status: 0, err: '' });
+    expect(out).toContain(text);
+  });
+
+  it('takes no word after -- for a flag', async () => {
+    const { status, err } = await haptic(['render', '--', '--help']);
+    expect(status).toBe(1);
+    expect(err).toContain('--help is no directory');
+  });
+
+  it.each([
+    [['rendr', 'x'], "haptic: there is no command 'rendr'; nearest: render; see haptic --help\n"],
+    [['--foo'], 'haptic: there is no option --foo; see haptic --help\n'],
+  ])('%j names the nearest command', async (words, line) => {
+    expect(await haptic(words)).toStrictEqual({ status: 2, out: '', err: line });
+  });
+
+  it.each([
+    [['up', 'x', '--http-prot', '1'], 'there is no option --http-prot; nearest: --http-port; see'],
+    [['up', 'x', '--foo'], 'there is no option --foo; see'],
+    [['up', 'x', '-z'], 'there is no option -z; see'],
+    [['up', 'x', '--__proto__'], 'there is no option --__proto__; see'],
+    [['up', 'x', '--haproxy', '--demo'], '--haproxy needs a value: --haproxy PATH; see'],
     [['up'], 'expected DIR'],
     [['diff', 'x'], 'expected DIR1 DIR2'],
     [['render', 'x', 'y'], 'expected DIR'],
-    [['render', 'x', '--out'], 'argument missing'],
-    [['up', 'x', '--demo=yes'], 'does not take an argument'],
+    [['render', 'x', '--out'], '--out needs a value: --out DIR; see'],
+    [['up', 'x', '--demo=yes'], '--demo takes no value; see'],
     [['render', 'x', '--output', 'yaml'], '--output takes text or json'],
   ])('%j is refused with a hint', async (words, message) => {
     const { status, out, err } = await haptic(words);
@@ -74,7 +112,7 @@ describe('a command', () => {
   });
   const run = async (command: Command) => {
     let err = '';
-    const status = await runCommand([command], [command.name], {
+    const status = await runCommand({ commands: [command], version: '1' }, [command.name], {
       out: () => undefined,
       err: (text) => (err += text),
       isTerminal: false,

@@ -22,6 +22,13 @@ const web = (...endpoints: readonly string[]) => [
   slice('web', { endpoints }),
   rule,
 ];
+const LOST = ingress('lost', { rules: [['lost.example.com', '/', 'nothing:80']] });
+const WRONG = {
+  apiVersion: 'haproxy-haptic.org/v1alpha1',
+  kind: 'HAProxyTemplateConfig',
+  metadata: { name: 'haptic' },
+  spec: { mapps: {} },
+};
 const LATEST = ['--haproxy-version', '3.4'];
 
 describe('haptic render', () => {
@@ -90,10 +97,9 @@ describe('haptic render', () => {
   });
 
   it('tells what is wrong with the input, renders the rest, and fails with status 1', async () => {
-    const lost = ingress('lost', { rules: [['lost.example.com', '/', 'nothing:80']] });
     const { status, out, err } = await haptic([
       'render',
-      directory([...web('10.0.0.1'), lost]),
+      directory([...web('10.0.0.1'), LOST]),
       ...LATEST,
     ]);
     expect(status).toBe(1);
@@ -115,15 +121,24 @@ describe('haptic render', () => {
   });
 
   it('prints nothing of a configuration that is refused', async () => {
-    const config = {
-      apiVersion: 'haproxy-haptic.org/v1alpha1',
-      kind: 'HAProxyTemplateConfig',
-      metadata: { name: 'haptic' },
-      spec: { mapps: {} },
-    };
-    const { status, out, err } = await haptic(['render', directory([config]), ...LATEST]);
+    const { status, out, err } = await haptic(['render', directory([WRONG]), ...LATEST]);
     expect({ status, out }).toStrictEqual({ status: 1, out: '' });
     expect(err).toMatch(/^error: HAProxyTemplateConfig default\/haptic: spec\.mapps: .*maps/);
+  });
+
+  it('tells what is wrong as JSON too, with what could be rendered', async () => {
+    const json = [...LATEST, '--output', 'json'];
+    const refused = await haptic(['render', directory([WRONG]), ...json]);
+    expect({ status: refused.status, err: refused.err }).toStrictEqual({ status: 1, err: '' });
+    expect(JSON.parse(refused.out)).toMatchObject({
+      files: [],
+      problems: [{ reason: 'InvalidConfig', field: 'spec.mapps' }],
+    });
+    const partly = await haptic(['render', directory([...web('10.0.0.1'), LOST]), ...json]);
+    expect({ status: partly.status, err: partly.err }).toStrictEqual({ status: 1, err: '' });
+    const { files, problems } = JSON.parse(partly.out) as Record<string, readonly object[]>;
+    expect(files).not.toHaveLength(0);
+    expect(problems).toMatchObject([{ reason: 'ServiceNotFound' }]);
   });
 
   it.each([
@@ -176,9 +191,14 @@ describe('haptic diff', () => {
   });
 
   it('fails with status 1 when one of the two cannot be rendered as it is', async () => {
-    const lost = ingress('lost', { rules: [['lost.example.com', '/', 'nothing:80']] });
-    const { status, err } = await between(web('10.0.0.1'), [...web('10.0.0.1'), lost]);
+    const { status, err } = await between(web('10.0.0.1'), [...web('10.0.0.1'), LOST]);
     expect(status).toBe(1);
     expect(err).toContain('ServiceNotFound');
+  });
+
+  it('tells what is wrong as JSON too', async () => {
+    const printed = await between(web('10.0.0.1'), [WRONG], '--output', 'json');
+    expect({ status: printed.status, err: printed.err }).toStrictEqual({ status: 1, err: '' });
+    expect(JSON.parse(printed.out)).toMatchObject({ problems: [{ reason: 'InvalidConfig' }] });
   });
 });

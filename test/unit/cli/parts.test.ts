@@ -258,7 +258,10 @@ describe('the HAProxy to run', () => {
     await expect(findHaproxy(script(join(path, 'old'), '2.8.5'), {})).rejects.toThrow(
       /is HAProxy 2\.8\.5; HAPTIC needs 3\.0 or newer/,
     );
-    await expect(findHaproxy(join(path, 'none'), {})).rejects.toThrow(/^cannot run .*ENOENT/);
+    await expect(findHaproxy(join(path, 'none'), {})).rejects.toThrow(
+      /^cannot run .*none: no such file$/,
+    );
+    await expect(findHaproxy(path, {})).rejects.toThrow(/: it is not executable$/);
     await expect(findHaproxy(script(join(path, 'odd'), 'x'), {})).rejects.toThrow(
       /does not look like HAProxy/,
     );

@@ -4,6 +4,7 @@ import type { Render } from '../../../src/render/render.ts';
 import { decide, fileDigests, type PodKnowledge } from '../../../src/sinks/decide.ts';
 import { runtimeState } from '../../../src/plan/runtime-state.ts';
 import { BASE_CAPABILITIES } from '../../../src/plan/classify.ts';
+import { defaultSettings } from '../../support/renders.ts';
 import { renderWith } from '../../support/world.ts';
 
 const base = renderWith({ servers: ['s'] });
@@ -20,6 +21,7 @@ const desired = (target: Render | undefined, change: Partial<Desired> = {}): Des
   refused: new Set(),
   servers: undefined,
   reloadNotBeforeMs: 0,
+  settings: defaultSettings,
   ...change,
 });
 
@@ -93,6 +95,20 @@ describe('decide', () => {
       },
     });
     expect(summary(desired(base), unknown)).toMatchObject({ mode: 'reload', verdict: 'reload' });
+  });
+
+  it('R3: needs no reload for a runtime change to a pod whose applied plan is of an earlier term', () => {
+    const known = holding(base);
+    const earlier = {
+      ...known,
+      baseline: { ...known.baseline, applied: undefined },
+      render: undefined,
+    };
+    expect(summary(desired(moreServers), earlier)).toMatchObject({
+      mode: 'auto',
+      verdict: 'runtime',
+      operations: ['server_add'],
+    });
   });
 
   it('G11: writes a file again that was changed on the disk, without a reload', () => {

@@ -77,7 +77,7 @@ describe('learn', () => {
     expect(known.render).toBe(base);
   });
 
-  it('D14: rebuilds the worker from what the agent keeps, so a new leader needs no reload', () => {
+  it('R5: rebuilds the worker from what the agent keeps, so a new leader needs no reload', () => {
     const { operations } = change(base, moved);
     const seen = state({ applied: moved.plan.id, workerOperations: operations.length });
     expect(needsStoredPlan(seen, undefined, nothing)).toBe(true);
