@@ -27,9 +27,18 @@ export interface Holding {
   highestEpoch: number;
   /** Counts changes of the tree; journal and state are matched by it. */
   generation: number;
-  /** When the tree last changed, in milliseconds since 1970: a worker that started later has read this tree. */
-  treeChangedMs: number;
+  /**
+   * When the tree or what its worker holds last changed, in milliseconds since 1970: a worker that started later has read
+   * this tree and taken no operations.
+   */
+  changedMs: number;
+  /** Operations were executed that no record on disk tells of yet. */
+  unsaved: boolean;
   pending: PendingReload | null;
+  /** The worker keeps something that only a reload takes away, whichever plan that reload brings. */
+  reloadOwed: boolean;
+  /** Some apply was confirmed once: from then on the pod is ready, whatever becomes of later ones. */
+  confirmed: boolean;
   lastReload: LastReload | null;
   /** Start of the last reload that was tried, in milliseconds since 1970; paces the next. */
   lastReloadMs: number;
@@ -46,8 +55,11 @@ export const emptyHolding = (): Holding => ({
   worker: null,
   highestEpoch: 0,
   generation: 0,
-  treeChangedMs: 0,
+  changedMs: 0,
+  unsaved: false,
   pending: null,
+  reloadOwed: false,
+  confirmed: false,
   lastReload: null,
   lastReloadMs: 0,
   lkgDelta: new Map(),
@@ -64,4 +76,10 @@ export const rolesOf = (holding: Holding): Roles => ({
 export function forgetWorker(holding: Holding): void {
   holding.running = null;
   holding.workerOperations = 0;
+}
+
+/** A reload has come to its end: nobody ever sees it both pending and done. */
+export function endReload(holding: Holding, result: LastReload): void {
+  holding.lastReload = result;
+  holding.pending = null;
 }

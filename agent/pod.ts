@@ -64,14 +64,17 @@ export async function createPod(options: AgentOptions, log: Log): Promise<Pod> {
 export async function persist(pod: Pod): Promise<void> {
   const { holding, tree, workshop, plans, deletes, storage } = pod;
   await storage.save(holding, tree, deletes.names());
+  holding.unsaved = false;
   await workshop.remove();
   await workshop.objects.retain(holding.lkgDelta.values());
   await plans.retain([holding.running, holding.applied, holding.pending?.planId ?? null]);
 }
 
-/** The tree on disk is the one to go back to from now on. */
+/** The tree on disk is the one to go back to from now on; not when somebody else has changed it. */
 export function promote(pod: Pod): void {
-  const { holding } = pod;
+  const { holding, tree } = pod;
+  if (holding.applied === null || !tree.intact) return;
+  holding.confirmed = true;
   holding.lkg = holding.applied;
   holding.lkgDelta.clear();
   holding.generation += 1;

@@ -17,6 +17,7 @@ interface StateRecord {
   readonly worker: WorkerIdentity | null;
   readonly highestEpoch: number;
   readonly pending: PendingReload | null;
+  readonly reloadOwed: boolean;
   readonly pendingDeletes: readonly string[];
   readonly lastReload: LastReload | null;
   readonly lastReloadMs: number;
@@ -27,7 +28,8 @@ interface TreeRecord {
   readonly generation: number;
   readonly applied: Digest | null;
   readonly lkg: Digest | null;
-  readonly treeChangedMs: number;
+  readonly changedMs: number;
+  readonly confirmed: boolean;
   /** Also here, so that no stale leader gets in when the other file is lost. */
   readonly highestEpoch: number;
   readonly files: readonly (readonly [string, Held])[];
@@ -39,6 +41,8 @@ export interface Loaded {
   readonly pendingDeletes: readonly string[];
   /** False: there is no usable record of the tree. */
   readonly known: boolean;
+  /** The record of the worker belongs to that of the tree. */
+  readonly matched: boolean;
 }
 
 /**
@@ -65,23 +69,25 @@ export class Storage {
       holding.lastReload = state.lastReload;
       holding.lastReloadMs = Math.min(state.lastReloadMs, Date.now());
     }
-    if (files?.format !== FORMAT) return { pendingDeletes: [], known: false };
+    if (files?.format !== FORMAT) return { pendingDeletes: [], known: false, matched: false };
     holding.generation = files.generation;
     holding.applied = files.applied;
     holding.lkg = files.lkg;
-    holding.treeChangedMs = files.treeChangedMs;
+    holding.changedMs = files.changedMs;
+    holding.confirmed = files.confirmed;
     holding.highestEpoch = Math.max(holding.highestEpoch, files.highestEpoch);
     for (const [path, held] of files.files) tree.held.set(path, held);
     for (const [path, kept] of files.lkgDelta) holding.lkgDelta.set(path, kept);
     this.#treeGeneration = files.generation;
     if (state?.format !== FORMAT || state.generation !== files.generation) {
-      return { pendingDeletes: [], known: true };
+      return { pendingDeletes: [], known: true, matched: false };
     }
     holding.running = state.running;
     holding.workerOperations = state.workerOperations;
     holding.worker = state.worker;
     holding.pending = state.pending;
-    return { pendingDeletes: state.pendingDeletes, known: true };
+    holding.reloadOwed = state.reloadOwed;
+    return { pendingDeletes: state.pendingDeletes, known: true, matched: true };
   }
 
   /** Writes the tree record (when it has changed) and then the rest. */
@@ -112,7 +118,8 @@ const treeRecord = (holding: Holding, tree: Tree): TreeRecord => ({
   generation: holding.generation,
   applied: holding.applied,
   lkg: holding.lkg,
-  treeChangedMs: holding.treeChangedMs,
+  changedMs: holding.changedMs,
+  confirmed: holding.confirmed,
   highestEpoch: holding.highestEpoch,
   files: [...tree.held],
   lkgDelta: [...holding.lkgDelta],
@@ -126,6 +133,7 @@ const stateRecord = (holding: Holding, pendingDeletes: readonly string[]): State
   worker: holding.worker,
   highestEpoch: holding.highestEpoch,
   pending: holding.pending,
+  reloadOwed: holding.reloadOwed,
   pendingDeletes,
   lastReload: holding.lastReload,
   lastReloadMs: holding.lastReloadMs,

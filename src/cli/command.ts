@@ -140,7 +140,7 @@ const parse = (command: Command, words: readonly string[]): Omit<Call, 'terminal
   }
   const output = values['output'];
   if (output !== 'text' && output !== 'json') throw new UsageError('--output takes text or json');
-  return { values: values as Values, positionals };
+  return { values: values, positionals };
 };
 
 interface OptionToken {

@@ -1,5 +1,5 @@
 import type { RuntimeState } from './change-set.ts';
-import { differences } from './merkle-map.ts';
+import { differences, type MerkleMap } from './merkle-map.ts';
 import type { Backend, Plan } from './plan.ts';
 import { runtimeState, sameStructure } from './runtime-state.ts';
 
@@ -7,11 +7,17 @@ import { runtimeState, sameStructure } from './runtime-state.ts';
  * The accepted plan's runtime part with the newest servers of every backend that is in both and has equal structure:
  * where workers go while the gate holds, so that a held route never freezes endpoints (docs/gate.md).
  */
-export function graftServers(accepted: Plan, newest: Plan): RuntimeState {
+export const graftServers = (accepted: Plan, newest: Plan): RuntimeState => ({
+  ...runtimeState(accepted),
+  backends: graftBackends(accepted, newest.backends),
+});
+
+/** The plan's backends, each with the servers of its namesake where that has equal structure. */
+export function graftBackends(plan: Plan, newest: MerkleMap<Backend>): MerkleMap<Backend> {
   const grafted = new Map<string, Backend>();
-  for (const { key, before, after } of differences(accepted.backends, newest.backends)) {
+  for (const { key, before, after } of differences(plan.backends, newest)) {
     if (before === undefined || after === undefined) continue;
     if (sameStructure(before, after) && before.dynamic === after.dynamic) grafted.set(key, after);
   }
-  return { ...runtimeState(accepted), backends: accepted.backends.with(grafted) };
+  return plan.backends.with(grafted);
 }

@@ -16,6 +16,7 @@ import {
 } from 'rxjs';
 import { forEachKey } from '../operators/for-each-key.ts';
 import { latestWins } from '../operators/latest-wins.ts';
+import { shareLatest } from '../operators/share-latest.ts';
 import type { AgentClient, AgentNotification, Desired, Pod } from '../ports.ts';
 import type { Digest } from '../protocol/protocol.ts';
 import type { Render } from '../render/render.ts';
@@ -43,50 +44,59 @@ export const agents = (
 ): Observable<AgentNotification> =>
   defer(() => {
     const renders = rememberRenders();
-    const remembered$ = desired$.pipe(tap(renders.remember));
+    const aimed$ = desired$.pipe(tap(renders.remember), map(aimed), shareLatest());
     return options.pods$.pipe(
       forEachKey((_key, pod$: Observable<Pod>) =>
-        onePod(pod$, remembered$, { ...options, known: renders.find }),
+        onePod(pod$, aimed$, { ...options, known: renders.find }),
       ),
     );
   });
 
+type Aim = Omit<Level, 'pod'>;
+
+const aimed = (desired: Desired): Aim => ({
+  desired,
+  reloadNotBefore: asyncScheduler.now() + desired.reloadNotBeforeMs,
+});
+
 const onePod = (
   pod$: Observable<Pod>,
-  desired$: Observable<Desired>,
+  aimed$: Observable<Aim>,
   options: AgentsOptions & { readonly known: KnownRenders },
 ): Observable<AgentNotification> =>
   defer(() => {
     const again$ = new Subject<number>();
-    const level$ = combineLatest({ pod: pod$, desired: desired$ }).pipe(
-      map(({ pod, desired }): Level => {
-        const notBeforeMs = asyncScheduler.now() + desired.reloadNotBeforeMs;
-        return { pod, desired, reloadNotBefore: notBeforeMs, verify: false };
-      }),
-    );
-    const drift$ = level$.pipe(
-      map(({ desired }) => desired.settings.driftPreventionIntervalMs),
-      distinctUntilChanged(),
-      switchMap((ms) => interval(ms)),
-      map(() => true),
-    );
-    const retry$ = again$.pipe(
-      switchMap((afterMs) => timer(afterMs)),
-      map(() => false),
-    );
-    const wake$ = merge(drift$, retry$).pipe(
-      withLatestFrom(level$),
-      map(([verify, level]): Level => ({ ...level, verify })),
-      takeUntil(options.closing$),
-    );
     const convergence = new Convergence({
       ...options,
       again: (afterMs) => {
         again$.next(afterMs);
       },
     });
-    const aim$ = level$.pipe(distinctUntilChanged(sameAim));
-    return merge(aim$, wake$).pipe(latestWins((level) => convergence.run(level)));
+    const level$ = combineLatest([pod$, aimed$]).pipe(
+      // A pod that joins does not wait for the pace of what came before it (G12).
+      map(([pod, aim], index): Level => ({
+        ...aim,
+        pod,
+        ...(index === 0 && { reloadNotBefore: 0 }),
+      })),
+      shareLatest(),
+    );
+    const drift$ = level$.pipe(
+      map(({ desired }) => desired.settings.driftPreventionIntervalMs),
+      distinctUntilChanged(),
+      switchMap((ms) => interval(ms)),
+      tap(() => {
+        convergence.verify();
+      }),
+    );
+    const retry$ = again$.pipe(switchMap((afterMs) => timer(afterMs)));
+    const wake$ = merge(drift$, retry$).pipe(
+      withLatestFrom(level$),
+      map(([, level]) => level),
+      takeUntil(options.closing$),
+    );
+    const changed$ = level$.pipe(distinctUntilChanged(sameAim));
+    return merge(changed$, wake$).pipe(latestWins((level) => convergence.run(level)));
   });
 
 /** Acceptance alone moves no pod: it travels with the next apply. */

@@ -21,8 +21,6 @@ export interface Level {
   readonly pod: Pod;
   readonly desired: Desired;
   readonly reloadNotBefore: number;
-  /** Have the agent re-hash its tree first. */
-  readonly verify: boolean;
 }
 
 export interface ConvergenceOptions {
@@ -50,8 +48,10 @@ export class Convergence {
   #known: PodKnowledge | undefined;
   /** From when on, in the scheduler's milliseconds, the pod is asked before anything is decided. */
   #lookAt = -Infinity;
-  #failures = 0;
-  /** Until then, in the scheduler's milliseconds, an agent that did not answer is left alone, whatever changes. */
+  /** A drift check is due: the next look has the agent re-hash its tree. */
+  #verify = false;
+  #failingSince: number | undefined;
+  /** Until then, in the scheduler's milliseconds, a pod that just failed is left alone, whatever changes. */
   #restUntil = -Infinity;
   #sequence = 0;
   #lastReloadAt: number | undefined;
@@ -64,6 +64,11 @@ export class Convergence {
     this.#options = options;
   }
 
+  /** Wants a drift check with the next run, however many newer levels overtake the one that comes with the wish. */
+  verify(): void {
+    this.#verify = true;
+  }
+
   run(level: Level): Notifications {
     return defer(() => {
       const restMs = this.#restUntil - asyncScheduler.now();
@@ -71,15 +76,17 @@ export class Convergence {
         this.#options.again(restMs);
         return EMPTY;
       }
-      const look = level.verify || asyncScheduler.now() >= this.#lookAt;
+      const look = this.#verify || asyncScheduler.now() >= this.#lookAt;
       return concat(look ? this.#learn(level) : EMPTY, this.#step(level, TRIES));
     }).pipe(catchError((error: unknown) => this.#failed(level, 'unreachable', messageOf(error))));
   }
 
   #learn(level: Level): Notifications {
     const { client, known: renders } = this.#options;
-    return client.state(level.pod, { verify: level.verify }).pipe(
+    const verify = this.#verify;
+    return client.state(level.pod, { verify }).pipe(
       mergeMap((state) => {
+        if (verify) this.#verify = false;
         const needed = needsStoredPlan(state, this.#known, renders);
         const stored$: Observable<StoredPlan | undefined> = needed
           ? client.plan(level.pod)
@@ -98,7 +105,7 @@ export class Convergence {
             this.#lookAt = Infinity;
             this.#lastReloadAt = state.lastReload?.atMs ?? 0;
             if (state.lastReload?.planId === this.#awaited) this.#awaited = undefined;
-            return of(...observations(level, state, news));
+            return of(...observations({ pod: level.pod, verify }, state, news));
           }),
         );
       }),
@@ -119,7 +126,8 @@ export class Convergence {
               'the pod kept changing between its state and the apply',
             );
       }
-      this.#failures = 0;
+      this.#failingSince = undefined;
+      if (decision.why === 'reload-pending') return this.#waitForReload(known.pendingReload);
       const planId = known.roles.applied;
       const untouched = tries === TRIES && decision.why === 'up-to-date' && planId !== null;
       return untouched ? of({ type: 'UpToDate' as const, pod: level.pod, planId }) : EMPTY;
@@ -175,16 +183,18 @@ export class Convergence {
     if (outcome === 'rejected') {
       return this.#failed(level, 'rejected', error?.message ?? 'the agent gave no reason');
     }
-    if (outcome === 'scheduled') return this.#waitForReload(planId, reloadInMs);
+    if (outcome === 'scheduled') return this.#waitForReload({ planId, inMs: reloadInMs });
     // The pod may need one more step, for example servers that flow to a worker held at an older plan.
     const next$ = this.#step(level, tries - 1);
     return this.#knowsWorker() ? next$ : concat(this.#learn(level), next$);
   }
 
-  #waitForReload(planId: Digest, reloadInMs: number): Notifications {
+  /** A reload that the agent does by itself ends without an answer, so its result is asked for. */
+  #waitForReload(pending: PodKnowledge['pendingReload']): Notifications {
+    const { planId, inMs = 0 } = pending ?? {};
     this.#awaited = planId;
-    this.#options.again(reloadInMs + FOLLOW_UP_MS);
-    this.#lookAt = this.#knowsWorker() ? asyncScheduler.now() + reloadInMs : -Infinity;
+    this.#options.again(inMs + FOLLOW_UP_MS);
+    this.#lookAt = this.#knowsWorker() ? asyncScheduler.now() + inMs : -Infinity;
     return EMPTY;
   }
 
@@ -193,13 +203,20 @@ export class Convergence {
   }
 
   #failed({ pod, desired }: Level, cause: Failure, message: string): Notifications {
-    const retryInMs = Math.min(BACKOFF.firstMs * 2 ** this.#failures, BACKOFF.maxMs);
-    this.#failures += 1;
+    const now = asyncScheduler.now();
+    this.#failingSince ??= now;
+    const retryInMs = waitAfter(now - this.#failingSince);
     // What the pod did with the last request is not known: it is asked before the next one.
     this.#lookAt = -Infinity;
-    if (cause === 'unreachable') this.#restUntil = asyncScheduler.now() + BACKOFF.firstMs;
+    this.#restUntil = now + BACKOFF.firstMs;
     this.#options.again(retryInMs);
     const planId = desired.target?.plan.id;
     return of({ type: 'ApplyFailed', pod, planId, cause, message, retryInMs });
   }
 }
+
+/** Waits of 1, 1, 2, 4 … 30 s: as long as it has been failing, however often it was tried meanwhile. */
+const waitAfter = (failingMs: number): number => {
+  const doublings = Math.floor(Math.log2(Math.max(1, failingMs / BACKOFF.firstMs)));
+  return Math.min(BACKOFF.firstMs * 2 ** doublings, BACKOFF.maxMs);
+};

@@ -1,5 +1,7 @@
-import { diff } from '../plan/diff.ts';
-import { graftServers } from '../plan/graft.ts';
+import { sha256 } from '../digest.ts';
+import { applyOperations } from '../plan/apply-operations.ts';
+import { diff, diffRuntime } from '../plan/diff.ts';
+import { graftBackends, graftServers } from '../plan/graft.ts';
 import { runtimeState } from '../plan/runtime-state.ts';
 import type { Baseline, Capabilities, ChangeSet, RuntimeState } from '../plan/change-set.ts';
 import type { Plan } from '../plan/plan.ts';
@@ -16,8 +18,8 @@ export interface PodKnowledge {
   /** Render whose files the pod holds, as the base of patches. */
   readonly render: Render | undefined;
   readonly capabilities: Capabilities;
-  /** Plan of the reload that the agent will do by itself when it is due. */
-  readonly pendingReload: Digest | undefined;
+  /** The reload that the agent will do by itself, and in how many milliseconds from when that was learnt. */
+  readonly pendingReload: { readonly planId: Digest; readonly inMs: number } | undefined;
 }
 
 export type Decision =
@@ -46,8 +48,7 @@ export const decide = (desired: Desired, known: PodKnowledge): Decision => {
   const target = loaded ?? desired.target;
   if (target === undefined) return toLastKnownGood(desired, known);
   const { plan } = target;
-  // Held: files stay those of the target, servers of unchanged backends follow the newest render.
-  const aim = desired.servers === undefined ? plan : withServers(plan, desired.servers.plan);
+  const aim = aimOf(plan, desired.servers?.plan, known);
   const changes = diff(known.baseline, aim, known.capabilities);
   if (holdsFiles(known, target)) {
     if (isReached(changes)) return { do: 'nothing', why: 'up-to-date' };
@@ -64,21 +65,28 @@ export const decide = (desired: Desired, known: PodKnowledge): Decision => {
 };
 
 /**
- * The refused render that this pod's own HAProxy has loaded: stronger evidence than the controller's checker, so the pod
- * stays on it and only its servers go on (docs/gate.md).
+ * What this pod holds, when its own HAProxy has loaded a refused plan: stronger evidence than the controller's checker, so
+ * the pod stays on it and only its servers go on (docs/gate.md).
  */
 const loadedRefused = (
   { refused }: Desired,
-  { roles: { running }, render }: PodKnowledge,
+  { roles: { running, applied }, render }: PodKnowledge,
 ): Render | 'unknown' | undefined => {
   if (running === null || !refused.has(running)) return undefined;
-  return render?.plan.id === running ? render : 'unknown';
+  return render !== undefined && render.plan.id === applied ? render : 'unknown';
 };
 
-const withServers = (plan: Plan, newest: Plan): Plan => ({
-  ...plan,
-  backends: graftServers(plan, newest).backends,
-});
+/**
+ * The plan to reach: the target's, while held with the newest servers of unchanged backends as far as operations can
+ * bring them. A held server is never worth a reload, so what only a reload could bring stays as the worker has it.
+ */
+const aimOf = (plan: Plan, newest: Plan | undefined, known: PodKnowledge): Plan => {
+  const { worker } = known.baseline;
+  if (newest === undefined || worker === undefined) return plan;
+  const operations = diffRuntime(worker, graftServers(plan, newest), known.capabilities);
+  const reached = applyOperations(worker, operations, sha256);
+  return { ...plan, backends: graftBackends(plan, reached.backends) };
+};
 
 const holdsFiles = (known: PodKnowledge, target: Render): boolean =>
   known.roles.applied === target.plan.id && driftedFiles(known, target).length === 0;
@@ -89,7 +97,7 @@ const isReached = ({ verdict, operations }: ChangeSet): boolean =>
 const waits = (
   { inPlaceOperations, planId }: ChangeSet,
   { pendingReload }: PodKnowledge,
-): boolean => pendingReload === planId && inPlaceOperations.length === 0;
+): boolean => pendingReload?.planId === planId && inPlaceOperations.length === 0;
 
 /** Paths whose content on the pod's disk is not that of the render, files that nobody declared included. */
 export const driftedFiles = (known: PodKnowledge, render: Render): readonly string[] => {

@@ -70,7 +70,7 @@ export const learn = (
       operationKinds: new Set(state.operationKinds),
       maxOperations: LIMITS.operations,
     },
-    pendingReload: state.pendingReload?.planId,
+    pendingReload: state.pendingReload ?? undefined,
   };
 };
 
@@ -84,7 +84,8 @@ const planOf = (
 ): Plan | undefined => {
   if (planId === null) return undefined;
   const { running } = known?.baseline ?? {};
-  return renders(planId)?.plan ?? (running?.id === planId ? running : storedPlan(planId, stored));
+  const atHand = renders(planId)?.plan ?? renderIn(known, planId)?.plan;
+  return atHand ?? (running?.id === planId ? running : storedPlan(planId, stored));
 };
 
 const workerOf = (
@@ -116,7 +117,10 @@ export const afterOutcome = (
     roles,
     files: took ? fileDigests(render) : known.files,
     render: took ? render : known.render,
-    pendingReload: outcome.outcome === 'scheduled' ? decision.planId : undefined,
+    pendingReload:
+      outcome.outcome === 'scheduled'
+        ? { planId: decision.planId, inMs: outcome.reloadInMs ?? 0 }
+        : undefined,
     baseline: {
       ...baselineAfter(known.baseline, decision, outcome),
       applied: took ? render.plan : undefined,

@@ -2,6 +2,7 @@ import { serialisePlan } from '../plan/serialise.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { ApplyRequest, Desired } from '../ports.ts';
 import {
+  type Digest,
   LIMITS,
   PROTOCOL_VERSION,
   type Manifest,
@@ -30,7 +31,9 @@ export const buildRequest = (decision: Apply, context: RequestContext): ApplyReq
   const { desired, known } = context;
   const files = decision.render === undefined ? [] : filesFor(decision.render, context);
   const reload = decision.changes.verdict === 'reload';
-  const plan = decision.render !== undefined && reload ? serialised(decision.render.plan) : '';
+  // Whoever reloads keeps the plan, so that the next leader understands what runs.
+  const keeps = reload || decision.mode === 'reload';
+  const plan = decision.render !== undefined && keeps ? serialised(decision.render.plan) : '';
   const manifest: Manifest = {
     protocol: PROTOCOL_VERSION,
     planId: decision.planId,
@@ -49,7 +52,7 @@ export const buildRequest = (decision: Apply, context: RequestContext): ApplyReq
     files: files.map(({ file }) => file),
     operations: decision.changes.operations,
     inPlaceOperations: decision.changes.inPlaceOperations,
-    ...(desired.refused.size > 0 ? { refused: [...desired.refused] } : {}),
+    ...(desired.refused.size > 0 ? { refused: refusedOf(desired, known) } : {}),
     ...(desired.accepted === undefined ? {} : { validated: desired.accepted.plan.id }),
     planLength: Buffer.byteLength(plan),
   };
@@ -59,6 +62,15 @@ export const buildRequest = (decision: Apply, context: RequestContext): ApplyReq
     parts: files.flatMap(({ bytes }) => (bytes === undefined ? [] : [bytes])),
   };
 };
+
+/** The refused plans that this pod could be found running: the others are of no use to it. */
+const refusedOf = (
+  { refused }: Desired,
+  { roles: { applied, running }, pendingReload }: PodKnowledge,
+): readonly Digest[] =>
+  [...new Set([applied, running, pendingReload?.planId ?? null])].filter(
+    (planId): planId is Digest => planId !== null && refused.has(planId),
+  );
 
 interface FilePart {
   readonly file: ManifestFile;

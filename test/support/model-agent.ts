@@ -19,6 +19,8 @@ export class ModelAgent {
   unreachable: string | undefined;
   /** Why its HAProxy refuses the next reloads, if so. */
   refuses: string | undefined;
+  /** How long a scheduled reload takes when it is due. */
+  reloadMs = 0;
   busy = 0;
   mostBusy = 0;
   verifies = 0;
@@ -63,7 +65,7 @@ export class ModelAgent {
         pendingReload:
           this.#pending === undefined
             ? null
-            : { planId: this.#pending.planId, inMs: this.#pending.at - this.#now() },
+            : { planId: this.#pending.planId, inMs: Math.max(0, this.#pending.at - this.#now()) },
         pendingDeletes: 0,
         lastReload: this.#lastReload,
       };
@@ -179,7 +181,7 @@ export class ModelAgent {
   }
 
   #tick(): void {
-    if (this.#pending !== undefined && this.#pending.at <= this.#now())
+    if (this.#pending !== undefined && this.#pending.at + this.reloadMs <= this.#now())
       this.#reload(this.#pending.planId);
   }
 

@@ -66,6 +66,7 @@ const watched = (name: 'servers' | 'routes', debounceMs: number): WatchedResourc
 export const renderOf = (
   snapshot: Snapshot,
   { generation, settings }: Pick<RenderEngine, 'generation' | 'settings'>,
+  balance = 'roundrobin',
 ): Render => {
   const names = (resource: string): readonly string[] =>
     snapshot
@@ -92,7 +93,7 @@ export const renderOf = (
       name: 'b',
       mode: 'http',
       profile: '',
-      balance: 'roundrobin',
+      balance,
       structure: sha256('b'),
       text: sha256(JSON.stringify(servers)),
       dynamic: true,
@@ -149,9 +150,11 @@ const mapOf = (keys: readonly string[], text: string): PlanMap =>
 export const renderWith = ({
   servers = [],
   routes = [],
+  balance = 'roundrobin',
 }: {
   readonly servers?: readonly string[];
   readonly routes?: readonly string[];
+  readonly balance?: string;
 }): Render => {
   const resources = [watched('servers', 0), watched('routes', 0)];
   const replacement = (objects: readonly KubeObject[]) => new Map([['*', replaced(...objects)]]);
@@ -162,7 +165,7 @@ export const renderWith = ({
       ['routes', replacement(routes.map((name) => thing('Route', name)))],
     ]),
   );
-  return renderOf(snapshot, { generation: 'g1', settings: defaultSettings });
+  return renderOf(snapshot, { generation: 'g1', settings: defaultSettings }, balance);
 };
 
 /** The names that a render holds, for expectations: `r1 r2 | s1 s2`. */

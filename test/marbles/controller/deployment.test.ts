@@ -1,4 +1,4 @@
-import { of } from 'rxjs';
+import { map, of } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { marbles } from '../../support/marbles.ts';
 import {
@@ -14,6 +14,7 @@ import {
   server,
   thing,
   told,
+  upserted,
   verdictAfter,
   watching,
 } from '../../support/world.ts';
@@ -113,6 +114,25 @@ describe('pacing', () => {
   );
 });
 
+describe('scheduled reloads', () => {
+  it(
+    'R5: the result of one that takes long is read when it is there, not with the next drift check',
+    marbles(({ cold, expectObservable, flush }) => {
+      const agent = model();
+      agent.reloadMs = 3_000;
+      const routes$ = cold('l 999ms a', { l: replaced(), a: route('r') });
+      const ports = portsWith({
+        resources: watching(of(replaced(thing('Server', 's'))), routes$),
+        config$: configured(),
+        agents: clientOf(new Map([['p1', agent]])),
+      });
+      const done = told(ports, 'ReloadDone', ({ ok }) => String(ok));
+      expectObservable(done, '20s !').toBe('8014ms a', { a: 'true' });
+      flush();
+    }),
+  );
+});
+
 describe('agents', () => {
   it(
     'G8: a slow and a dead agent delay no other, and the slow one gets its newest plan last',
@@ -171,13 +191,13 @@ describe('agents', () => {
       const failures = told(ports, 'ApplyFailed', ({ pod: { name }, cause, message }) =>
         [name, cause, message].join(': '),
       );
-      expectObservable(applied(ports), '800ms !').toBe('2ms (ab) 95ms c d', {
+      expectObservable(applied(ports), '1200ms !').toBe('2ms (ab) 95ms c 902ms d', {
         a: 'failing rejected |s',
         b: 'healthy reload |s',
         c: 'healthy runtime |a s',
         d: 'failing rejected |a s',
       });
-      expectObservable(failures, '800ms !').toBe('2ms f 99ms f', {
+      expectObservable(failures, '1200ms !').toBe('2ms f 1001ms f', {
         f: 'failing: rejected: cannot bind to port 80',
       });
       flush();
@@ -200,11 +220,10 @@ describe('agents', () => {
         'ApplyFailed',
         ({ cause, retryInMs }) => `${cause} ${String(retryInMs)}`,
       );
-      expectObservable(failed, '8s !').toBe('1ms a 1000ms b 2000ms c 4000ms d', {
+      expectObservable(failed, '8s !').toBe('1ms a 1000ms a 1000ms b 2000ms c', {
         a: 'unreachable 1000',
         b: 'unreachable 2000',
         c: 'unreachable 4000',
-        d: 'unreachable 8000',
       });
     }),
   );
@@ -232,6 +251,36 @@ describe('agents', () => {
       ).toBe('1ms f 1000ms f 1000ms f', { f: 'unreachable' });
       flush();
       expect(agent.roles.applied).toBe(agent.roles.running);
+    }),
+  );
+
+  it(
+    'G11: drift checks are not lost under constant change',
+    marbles(({ cold, expectObservable, flush }) => {
+      const agent = model(95);
+      const letters = 'abcdefghijklmnopqrstuvwxyz'.split('');
+      const values = Object.fromEntries(letters.map((name) => [name, server(name)]));
+      const second = letters.map((letter) => `39ms ${letter}`).join(' ');
+      const minutes = Array.from({ length: 200 }, () => second).join(' ');
+      const servers$ = cold(`0 ${minutes}`, { ...values, 0: replaced() });
+      const versioned = servers$.pipe(
+        map((event, index) =>
+          event.type === 'Upserted'
+            ? upserted(thing('Server', event.object.metadata.name, String(index)))
+            : event,
+        ),
+      );
+      const ports = portsWith({
+        resources: watching(versioned),
+        config$: configured(),
+        agents: clientOf(new Map([['p1', agent]])),
+      });
+      expectObservable(
+        told(ports, 'DriftFound', ({ kind }) => kind),
+        '200s !',
+      ).toBe('');
+      flush();
+      expect(agent.verifies).toBe(3);
     }),
   );
 

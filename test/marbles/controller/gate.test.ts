@@ -184,6 +184,27 @@ describe('gate (G9)', () => {
   );
 
   it(
+    'G12: a pod that joins long after a mixture does not wait for its pace',
+    marbles(({ cold, expectObservable }) => {
+      // At 1 s a server and a route come together: at once, with the reload 4 s later.
+      const servers$ = cold('l 999ms a', { l: replaced(thing('Server', 's')), a: server('t') });
+      const routes$ = cold('l 999ms a', { l: replaced(), a: route('r') });
+      const pods$ = cold('o 89999ms n', { o: podSet('p1'), n: podSet('p1', 'p2') });
+      const ports = portsWith({
+        resources: watching(servers$, routes$),
+        config$: configured({ debounceMs: 10 }),
+        pods$,
+        agents: clientOf(new Map(['p1', 'p2'].map((name) => [name, model()]))),
+      });
+      expectObservable(applied(ports), '91s !').toBe('12ms a 998ms b 88990ms c', {
+        a: 'p1 reload |s',
+        b: 'p1 scheduled r|s t',
+        c: 'p2 reload r|s t',
+      });
+    }),
+  );
+
+  it(
     'G12: a pod that joins while holding gets the accepted plan',
     marbles(({ cold, expectObservable }) => {
       const servers$ = cold('l', { l: replaced(thing('Server', 's')) });

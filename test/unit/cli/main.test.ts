@@ -27,11 +27,8 @@ describe('the program', () => {
       const child = start('render', directory);
       const other = stream === 'stdout' ? child.stderr : child.stdout;
       child[stream].destroy();
-      const [rest, [status, signal]] = await Promise.all([text(other), once(child, 'close')]);
-      expect({ status: status as unknown, signal: signal as unknown }).toStrictEqual({
-        status: expected,
-        signal: null,
-      });
+      const [rest, ended] = await Promise.all([text(other), once(child, 'close')]);
+      expect(ended).toStrictEqual([expected, null]);
       expect(rest).not.toContain('EPIPE');
     },
   );

@@ -12,6 +12,7 @@ const moreServers = renderWith({ servers: ['s', 't'] });
 const entry = renderWith({ servers: ['s'], routes: ['entry-1'] });
 const core = renderWith({ servers: ['s'], routes: ['r'] });
 const coreMoreServers = renderWith({ servers: ['s', 't'], routes: ['r'] });
+const coreMostServers = renderWith({ servers: ['s', 't', 'u'], routes: ['r'] });
 
 const desired = (target: Render | undefined, change: Partial<Desired> = {}): Desired => ({
   epoch: 1,
@@ -133,7 +134,7 @@ describe('decide', () => {
     const pending = holding(core, {
       running: base,
       worker: base,
-      change: { pendingReload: core.plan.id },
+      change: { pendingReload: { planId: core.plan.id, inMs: 100 } },
     });
     expect(summary(desired(core), pending)).toBe('reload-pending');
   });
@@ -200,5 +201,28 @@ describe('decide', () => {
     const level = desired(undefined, { phase: 'holding', refused: new Set([entry.plan.id]) });
     const known = holding(entry, { running: base });
     expect(summary(level, { ...known, roles: { ...known.roles, lkg: null } })).toBe('no-target');
+  });
+
+  it('G9: servers go on at a pod that took operations after it had loaded the refused plan', () => {
+    const level = desired(base, {
+      phase: 'holding',
+      accepted: base,
+      refused: new Set([core.plan.id]),
+      servers: coreMostServers,
+    });
+    const known = holding(coreMoreServers, { running: core, worker: coreMoreServers });
+    expect(summary(level, known)).toStrictEqual({
+      mode: 'auto',
+      planId: coreMoreServers.plan.id,
+      verdict: 'runtime',
+      operations: ['server_add'],
+    });
+  });
+
+  it('G9: a held server that only a reload could bring stays away', () => {
+    const fixed = renderWith({ servers: ['s'], balance: 'source' });
+    const fixedMore = renderWith({ servers: ['s', 't'], balance: 'source' });
+    const level = desired(fixed, { phase: 'holding', accepted: fixed, servers: fixedMore });
+    expect(summary(level, holding(fixed))).toBe('up-to-date');
   });
 });

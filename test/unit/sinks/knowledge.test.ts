@@ -191,7 +191,7 @@ describe('afterOutcome', () => {
       decision(core),
       outcome('scheduled', { applied: core.plan.id, workerOperations: 1 }),
     );
-    expect(after.pendingReload).toBe(core.plan.id);
+    expect(after.pendingReload?.planId).toBe(core.plan.id);
     expect(after.baseline.running).toBe(base.plan);
     expect(serversOf(after)).toStrictEqual(names(moved));
   });

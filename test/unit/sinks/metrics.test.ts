@@ -36,7 +36,7 @@ const applied = (
     roles: { applied: plan.id, running: plan.id, workerOperations: 0, lkg: null },
     failedOperations: [],
     operationsRun: 3,
-    timings: { stage: 0, write: 1, operations: 2, reload: 40, confirmed: 3, total: 50 },
+    timings: { stage: 0, write: 1, operations: 2, reload: 40, confirmed: 50, total: 50 },
   },
   operations: 3,
   reasons: [],
@@ -85,6 +85,15 @@ describe('change to applied (R5)', () => {
     at(20, snapshotOf(c));
     expect(at(25, applied(b, 'runtime'))).toStrictEqual([25, 15]);
     expect(at(30, rendered(c), applied(c, 'runtime'))).toStrictEqual([10]);
+  });
+
+  it('ends where the worker had answered, however long the files took', () => {
+    at(0, snapshotOf(a), rendered(a));
+    const apply = applied(a, 'runtime');
+    if (apply.type !== 'Applied') throw new TypeError('no apply');
+    const timings = { ...apply.outcome.timings, confirmed: 4, total: 15 };
+    const late = { ...apply, outcome: { ...apply.outcome, timings } };
+    expect(at(20, late)).toStrictEqual([9]);
   });
 
   it('is of each pod, and a pod that is gone holds nothing up', () => {
