@@ -2,8 +2,8 @@ import type { ApplyOutcome, OperationResult, OutcomeKind } from '../src/protocol
 import type { ApplyCall } from './apply-call.ts';
 import { NOTHING, type Execution } from './execute.ts';
 import { BadRequest, ClientGone, Conflict, Rejection, messageOf } from './failures.ts';
-import { checkBaseline, checkContent, checkEpoch } from './fence.ts';
-import { forgetWorker, rolesOf } from './holding.ts';
+import { checkBaseline, checkContent, checkEpoch, isRestore } from './fence.ts';
+import { forgetWorker, keepFormer, rolesOf, wentBack } from './holding.ts';
 import type { CheckedManifest } from './manifest.ts';
 import type { Pacer } from './pacer.ts';
 import { persist, promote, type Pod } from './pod.ts';
@@ -53,15 +53,13 @@ export class ApplyRun {
     }
     if (this.#wantsReload || worker === null || this.#failed.length > 0)
       return this.#reload(worker);
-    holding.pending = null; // the operations reached the plan, so nothing is left to reload for
+    this.#pacer.withdraw(manifest.planId); // the operations reached the plan, so it needs no reload
     this.#confirm();
     return this.#outcome(kindOf(changes.length, instructions.length));
   }
 
-  /** A revert without files: back to the pod's own last known good tree. */
   get #restoring(): boolean {
-    const { mode, files } = this.#call.manifest;
-    return mode === 'revert' && files.length === 0;
+    return isRestore(this.#call.manifest);
   }
 
   rejected(error: Rejection): ApplyOutcome {
@@ -72,18 +70,26 @@ export class ApplyRun {
   async #fence(): Promise<void> {
     const { manifest } = this.#call;
     const { holding, storage, deletes, tree } = this.#pod;
-    if (manifest.validated !== undefined && manifest.validated === holding.applied) {
-      if (holding.lkg !== holding.applied) promote(this.#pod);
-    }
     checkEpoch(manifest, holding);
     if (manifest.epoch > holding.highestEpoch) {
       holding.highestEpoch = manifest.epoch;
       await storage.saveState(holding, deletes.names(), { durable: true });
     }
+    this.#promote();
+    // Even when the rest of the fence refuses: what is to be reverted must not be loaded meanwhile.
+    if (manifest.mode === 'revert') holding.pending = null;
     checkBaseline(manifest, holding);
     if (this.#restoring && manifest.planId !== holding.lkg) throw new Conflict('baseline_mismatch');
     checkContent(manifest, tree);
-    if (manifest.mode === 'revert') holding.pending = null;
+  }
+
+  /** What the gate has passed is good, unless this HAProxy has still to load it: it may refuse what no check can see. */
+  #promote(): void {
+    const { holding } = this.#pod;
+    const { validated } = this.#call.manifest;
+    if (validated === undefined || validated !== holding.applied || validated === holding.lkg)
+      return;
+    if (holding.pending === null) promote(this.#pod);
   }
 
   #checkKnownBad(): void {
@@ -103,10 +109,12 @@ export class ApplyRun {
 
   /** Nothing changes but the name of what is held. */
   async #idle(): Promise<void> {
-    const { holding, plans } = this.#pod;
+    const { holding, plans, tree } = this.#pod;
+    const { planId } = this.#call.manifest;
     await drainBody(this.#call, plans);
-    if (holding.applied === this.#call.manifest.planId) return;
-    holding.applied = this.#call.manifest.planId;
+    if (holding.applied === planId && tree.intact) return;
+    holding.applied = planId;
+    if (!this.#restoring) tree.drifted.clear(); // what was found is what is wanted
     holding.generation += 1;
   }
 
@@ -120,7 +128,7 @@ export class ApplyRun {
         generation,
         from: holding.applied,
         to: manifest.planId,
-        operations,
+        operations: operations || holding.unsaved,
         changes,
       }),
     );
@@ -128,21 +136,20 @@ export class ApplyRun {
     await this.#install(transition);
     holding.generation = generation;
     holding.applied = manifest.planId;
-    if (changes.length > 0) holding.treeChangedMs = Date.now();
+    if (changes.length > 0) holding.changedMs = Date.now();
     if (this.#restoring) {
-      if (!(await tree.matches(changes))) holding.applied = null;
-      holding.lkgDelta.clear();
+      wentBack(holding, await tree.matches(changes));
       metrics.count('haptic_agent_rollbacks_total', 'lkg');
       return;
     }
-    for (const { path, previous } of transition.record.changes) {
-      if (!holding.lkgDelta.has(path)) holding.lkgDelta.set(path, previous);
-    }
+    tree.drifted.clear(); // every file of the list was held or has been written
+    keepFormer(holding, transition.record.changes);
   }
 
   /** Files are staged and operations executed: side by side when the files are large. */
   async #fill(transition: Transition, worker: WorkerInfo | null): Promise<void> {
     const bytes = transition.record.changes.reduce((sum, { next }) => sum + (next?.size ?? 0), 0);
+    const { holding } = this.#pod;
     const early = bytes > EARLY_BYTES ? this.#operate(worker) : undefined;
     const began = performance.now();
     try {
@@ -151,6 +158,7 @@ export class ApplyRun {
     } catch (error: unknown) {
       await early;
       await transition.rollback();
+      if (holding.unsaved) holding.generation += 1; // no record from before speaks of this worker
       if (error instanceof BadRequest || error instanceof Conflict) throw error;
       throw new Rejection('stage', messageOf(error), { cause: error });
     }
@@ -167,8 +175,11 @@ export class ApplyRun {
       const restored = await transition.rollback();
       metrics.count('haptic_agent_rollbacks_total', 'previous');
       holding.generation += 1;
-      if (!restored) holding.applied = null;
-      holding.treeChangedMs = Date.now();
+      if (!restored) {
+        holding.applied = null;
+        keepFormer(holding, transition.record.changes);
+      }
+      holding.changedMs = Date.now();
       throw new Rejection('write', messageOf(error), { cause: error });
     }
     this.#times.write = performance.now() - began;
@@ -193,6 +204,10 @@ export class ApplyRun {
     metrics.count('haptic_agent_operations_total', 'failed', execution.failed.length);
     this.#times.operations = performance.now() - began;
     if (execution.failed.length === 0 && instructions.length > 0) this.#confirm();
+    if (execution.done.length > 0 || !execution.certain) {
+      holding.unsaved = true;
+      holding.changedMs = Date.now();
+    }
     if (!execution.certain) {
       forgetWorker(holding);
       return;

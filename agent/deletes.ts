@@ -26,6 +26,8 @@ const BATCH = 100;
  */
 export class DeleteQueue {
   readonly #waiting = new Map<string, Waiting>();
+  /** Nothing is tried before, on the monotonic clock: the worker did not answer. */
+  #resumeMs = 0;
 
   get size(): number {
     return this.#waiting.size;
@@ -54,11 +56,13 @@ export class DeleteQueue {
 
   clear(): void {
     this.#waiting.clear();
+    this.#resumeMs = 0;
   }
 
-  /** Tries those whose time has come. Needs the lock: a server of the same name must not be added meanwhile. */
+  /** Tries those whose time has come, up to the first that is not answered. Needs the lock: a server of the same name must not be added meanwhile. */
   async attempt(worker: Worker): Promise<DeleteRound> {
     const now = performance.now();
+    if (now < this.#resumeMs) return { deleted: 0, stuck: [] };
     const due = [...this.#waiting]
       .filter(([, waiting]) => waiting.notBefore <= now)
       .slice(0, BATCH);
@@ -66,7 +70,11 @@ export class DeleteQueue {
     let deleted = 0;
     for (const [name, waiting] of due) {
       const [reply] = await worker.run([deleteServer(name)]);
-      if (reply?.ok === true) {
+      if (reply === undefined || 'lost' in reply) {
+        this.#resumeMs = performance.now() + LONGEST_RETRY_MS; // others would wait for it in vain as well
+        break;
+      }
+      if (reply.ok) {
         this.#waiting.delete(name);
         deleted += 1;
       } else if (mayCome(reply)) {
@@ -74,7 +82,7 @@ export class DeleteQueue {
         waiting.notBefore = now + retryMs(waiting.attempts);
       } else {
         this.#waiting.delete(name);
-        stuck.push(`${name}: ${reply?.text ?? ''}`);
+        stuck.push(`${name}: ${reply.text}`);
       }
     }
     return { deleted, stuck };
@@ -84,5 +92,4 @@ export class DeleteQueue {
 const retryMs = (attempts: number): number =>
   Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(attempts - 1, 10));
 
-const mayCome = (reply: Reply | undefined): boolean =>
-  reply === undefined || 'lost' in reply || /connections attached/.test(reply.text);
+const mayCome = ({ text }: Reply): boolean => /connections attached/.test(text);

@@ -59,6 +59,16 @@ const refusedRuns = (manifest: CheckedManifest, holding: Holding): boolean =>
 const differs = (expected: Digest | null | undefined, real: Digest | null): boolean =>
   expected !== undefined && expected !== real;
 
-/** Only the whole set of files together with a reload leads out of an unknown baseline. */
-const needsKnownWorker = (manifest: CheckedManifest): boolean =>
-  manifest.mode !== 'reload' && (!manifest.reload || manifest.inPlaceOperations.length > 0);
+/** A revert without files: back to the pod's own last known good tree. */
+export const isRestore = ({ mode, files }: CheckedManifest): boolean =>
+  mode === 'revert' && files.length === 0;
+
+/**
+ * Only the whole set of files together with a reload leads out of an unknown baseline. The pod's own last known good
+ * files can be put back whatever the worker holds, as long as nothing is asked of it.
+ */
+function needsKnownWorker(manifest: CheckedManifest): boolean {
+  const { mode, reload, operations, inPlaceOperations } = manifest;
+  if (reload) return mode !== 'reload' && inPlaceOperations.length > 0;
+  return mode !== 'reload' && !(isRestore(manifest) && operations.length === 0);
+}

@@ -2,14 +2,24 @@ import { FRAME_HEAD_BYTES, decodeFrameHead } from '../src/protocol/frame.ts';
 import { LIMITS } from '../src/protocol/protocol.ts';
 import { BadRequest } from './failures.ts';
 
+/** How long a client may be silent while its body is awaited. */
+export interface Silence {
+  /** Milliseconds. Time in which nobody reads, for example behind the lock, is not the client's and does not count. */
+  readonly longestMs: number;
+  /** Called when it lasts longer; has to end the body. */
+  readonly onTooLong: () => void;
+}
+
 /** The body of one apply, read front to back and never held as a whole. */
 export class Frame {
   readonly #chunks: AsyncIterator<Uint8Array>;
   #rest: Uint8Array = new Uint8Array(0);
   #read = 0;
+  readonly #silence: Silence;
 
-  constructor(body: AsyncIterable<Uint8Array>) {
+  constructor(body: AsyncIterable<Uint8Array>, silence: Silence) {
     this.#chunks = body[Symbol.asyncIterator]();
+    this.#silence = silence;
   }
 
   /**
@@ -63,7 +73,7 @@ export class Frame {
 
   async #atEnd(): Promise<boolean> {
     for (;;) {
-      const next = await this.#chunks.next();
+      const next = await this.#chunk();
       if (next.done === true) return true;
       if (next.value.length > 0) return false;
     }
@@ -79,8 +89,18 @@ export class Frame {
     return bytes;
   }
 
+  async #chunk(): Promise<IteratorResult<Uint8Array>> {
+    const { longestMs, onTooLong } = this.#silence;
+    const timer = setTimeout(onTooLong, longestMs);
+    try {
+      return await this.#chunks.next();
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
   async #next(): Promise<void> {
-    const next = await this.#chunks.next();
+    const next = await this.#chunk();
     if (next.done === true) throw new BadRequest('the body ends too early');
     this.#read += next.value.length;
     if (this.#read > LIMITS.bodyBytes) {

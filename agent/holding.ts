@@ -1,5 +1,6 @@
 import type { AgentState, Digest, Roles } from '../src/protocol/protocol.ts';
 import type { Kept } from './objects.ts';
+import type { JournalChange } from './transition.ts';
 import type { WorkerIdentity } from './worker.ts';
 
 export type LastReload = NonNullable<AgentState['lastReload']>;
@@ -76,6 +77,21 @@ export const rolesOf = (holding: Holding): Roles => ({
 export function forgetWorker(holding: Holding): void {
   holding.running = null;
   holding.workerOperations = 0;
+}
+
+/** The tree has changed: what stood there since the last known good tree is needed to go back to it. */
+export function keepFormer(holding: Holding, changes: readonly JournalChange[]): void {
+  for (const { path, previous } of changes) {
+    if (!holding.lkgDelta.has(path)) holding.lkgDelta.set(path, previous);
+  }
+}
+
+/** The last known good files were put back; `matches`: and are there. If not, no plan has a name for what is. */
+export function wentBack(holding: Holding, matches: boolean): void {
+  if (!matches) holding.lkg = null;
+  holding.applied = holding.lkg;
+  holding.lkgDelta.clear();
+  holding.changedMs = Date.now();
 }
 
 /** A reload has come to its end: nobody ever sees it both pending and done. */

@@ -39,8 +39,8 @@ export class Master {
     }
   }
 
-  /** Pids of all workers, the old ones that still finish connections too; empty when the master does not answer. */
-  async workers(): Promise<readonly number[]> {
+  /** Pids of all workers, the old ones that still finish connections too; `undefined`: the master does not answer. */
+  async workers(): Promise<readonly number[] | undefined> {
     try {
       const text = await exchange(this.#socket, {
         text: 'show proc\n',
@@ -48,7 +48,7 @@ export class Master {
       });
       return [...text.matchAll(/^(\d+)\s+worker\s/gm)].map(([, pid]) => Number(pid));
     } catch {
-      return [];
+      return undefined;
     }
   }
 }

@@ -13,6 +13,8 @@ export interface Held extends Content {
 /** What stood at a path before: a held file, or a `foreign` one that the agent never wrote. */
 export interface Kept extends Held {
   readonly foreign?: true;
+  /** Somebody else had changed it: it is not what the agent wrote there. */
+  readonly drifted?: true;
 }
 
 const PRIVATE_KINDS: ReadonlySet<FileKind> = new Set(['cert', 'ca', 'crl', 'crt-list']);

@@ -1,5 +1,6 @@
 import { isAbsolute, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { LIMITS } from '../src/protocol/protocol.ts';
 import { messageOf } from './failures.ts';
 import { isCanonicalPath } from './paths.ts';
 
@@ -16,6 +17,8 @@ export interface AgentOptions {
   readonly tokenFile: string;
   /** Least distance of two reloads that the agent wants by itself, in milliseconds. */
   readonly reloadIntervalMs: number;
+  /** Longest silence of a client in the middle of a body, in milliseconds. */
+  readonly bodyIdleMs: number;
 }
 
 export interface ListenAddress {
@@ -43,6 +46,7 @@ Owns the files and sockets of one HAProxy and applies what the HAPTIC controller
   --token-file FILE         bearer token of the controller
   --state-file FILE         what survives a restart, relative to the base directory (.haptic-agent.json)
   --reload-interval-ms N    least distance of two reloads the agent decides on itself (5000)
+  --body-idle-ms N          longest silence in the middle of a request body (10000)
   --help                    this text
 `;
 
@@ -56,6 +60,7 @@ const SPEC = {
   'token-file': { type: 'string' },
   'state-file': { type: 'string', default: '.haptic-agent.json' },
   'reload-interval-ms': { type: 'string', default: '5000' },
+  'body-idle-ms': { type: 'string', default: String(LIMITS.bodyIdleMs) },
   help: { type: 'boolean', default: false },
 } as const;
 
@@ -81,7 +86,8 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
             ? undefined
             : address(values['metrics-listen'], '--metrics-listen'),
         tokenFile: required(values['token-file'], '--token-file'),
-        reloadIntervalMs: milliseconds(values['reload-interval-ms']),
+        reloadIntervalMs: milliseconds(values['reload-interval-ms'], '--reload-interval-ms'),
+        bodyIdleMs: milliseconds(values['body-idle-ms'], '--body-idle-ms'),
       },
     };
   } catch (error: unknown) {
@@ -104,10 +110,10 @@ function address(text: string, name: string): ListenAddress {
   return { host: host === '' ? '::' : host, port };
 }
 
-function milliseconds(text: string): number {
+function milliseconds(text: string, name: string): number {
   const value = Number(text);
   if (text.trim() === '' || !Number.isInteger(value) || value < 0) {
-    throw new Error(`--reload-interval-ms must be a whole number, not "${text}"`);
+    throw new Error(`${name} must be a whole number, not "${text}"`);
   }
   return value;
 }

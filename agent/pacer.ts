@@ -56,6 +56,19 @@ export class Pacer {
     return RETRY_DOWN_MS;
   }
 
+  /** A plan was reached without a reload, so the one that waits is not needed, unless it is owed for another reason. */
+  withdraw(planId: Digest): void {
+    const { holding } = this.#pod;
+    holding.pending = null;
+    if (holding.reloadOwed) this.#scheduleOwed(planId);
+  }
+
+  /** At the pace that the agent keeps by itself. */
+  #scheduleOwed(planId: Digest): void {
+    const pace = { notBeforeMs: 0, intervalMs: this.#pod.options.reloadIntervalMs };
+    this.schedule(planId, this.delay(pace));
+  }
+
   #arm(ms: number): void {
     this.#timer = setTimeout(() => {
       void this.#tick();
@@ -100,32 +113,25 @@ export class Pacer {
 
   async #settle(planId: Digest, result: ReloadResult): Promise<void> {
     const { holding } = this.#pod;
-    if (result.kind !== 'down') {
-      holding.pending = null;
-      return;
-    }
+    if (result.kind !== 'down') return;
     this.scheduleWhenUp(planId);
     if ((holding.pending?.giveUpMs ?? Infinity) > Date.now()) return;
-    holding.pending = null;
-    holding.lastReload = {
+    await restoreLastKnownGood(this.#pod, {
       planId,
       ok: false,
       message: 'HAProxy does not run',
       atMs: Date.now(),
       durationMs: 0,
-    };
-    await restoreLastKnownGood(this.#pod);
+    });
   }
 
   async #delete(): Promise<void> {
-    const { deletes, worker, log, holding, options, storage } = this.#pod;
+    const { deletes, worker, log, holding, storage } = this.#pod;
     const { deleted, stuck } = await deletes.attempt(worker);
     if (stuck.length > 0) {
       log.warn('servers that only a reload removes', { servers: stuck.slice(0, 32) });
-      if (holding.pending === null && holding.applied !== null) {
-        const pace = { notBeforeMs: 0, intervalMs: options.reloadIntervalMs };
-        this.schedule(holding.applied, this.delay(pace));
-      }
+      holding.reloadOwed = true;
+      if (holding.pending === null && holding.applied !== null) this.#scheduleOwed(holding.applied);
     }
     if (deleted > 0 || stuck.length > 0) await storage.saveState(holding, deletes.names());
   }

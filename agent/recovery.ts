@@ -1,5 +1,5 @@
 import { emptyFolder } from './disk.ts';
-import { forgetWorker } from './holding.ts';
+import { forgetWorker, keepFormer } from './holding.ts';
 import { persist, type Pod } from './pod.ts';
 import { Transition, type JournalRecord } from './transition.ts';
 import type { Change } from './tree.ts';
@@ -27,7 +27,12 @@ export async function recover(pod: Pod): Promise<void> {
     holding.applied = null;
     holding.generation += 1;
   }
-  if (sameWorker(holding.worker, await pod.worker.info())) {
+  const worker = await pod.worker.info();
+  if (record?.operations === true && !loaded.matched && worker !== null) {
+    // It may have taken them, whatever the clock says about its start.
+    holding.worker = { pid: worker.pid, startMs: worker.startMs };
+  }
+  if (sameWorker(holding.worker, worker)) {
     for (const name of loaded.pendingDeletes) pod.deletes.add(name);
   }
   await emptyFolder(workshop.stage);
@@ -42,16 +47,15 @@ async function recoverTransition(pod: Pod, record: JournalRecord): Promise<void>
   if (await tree.matches(record.changes)) {
     remember(pod, record.changes);
     holding.applied = record.to;
-    for (const { path, previous } of record.changes) {
-      if (!holding.lkgDelta.has(path)) holding.lkgDelta.set(path, previous);
-    }
+    keepFormer(holding, record.changes);
   } else {
     const intact = await Transition.resume(tree, workshop, record).undo();
     remember(pod, former);
     holding.applied = intact ? record.from : null;
+    if (!intact) keepFormer(holding, record.changes);
   }
   holding.generation = record.generation;
-  holding.treeChangedMs = Date.now();
+  holding.changedMs = Date.now();
   if (record.operations) forgetWorker(holding);
 }
 
@@ -63,7 +67,7 @@ async function recoverFirst(pod: Pod, record: JournalRecord): Promise<void> {
     record.changes.map(({ path }) => ({ path, next: null })),
   );
   pod.holding.generation = record.generation;
-  pod.holding.treeChangedMs = Date.now();
+  pod.holding.changedMs = Date.now();
 }
 
 /** What the agent holds at these paths, as far as it wrote it. */

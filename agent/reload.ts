@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS, type Digest } from '../src/protocol/protocol.ts';
 import { messageOf } from './failures.ts';
-import { forgetWorker } from './holding.ts';
+import { endReload, forgetWorker, wentBack, type LastReload } from './holding.ts';
 import { persist, promote, type Pod } from './pod.ts';
 import { Transition } from './transition.ts';
 import { sameWorker, type WorkerInfo } from './worker.ts';
@@ -22,14 +22,14 @@ const STEADY_ANSWERS = 3;
  */
 export async function reloadNow(pod: Pod, planId: Digest): Promise<ReloadResult> {
   const { holding, log, metrics } = pod;
-  const before = await pod.worker.info();
+  const isNew = await oldOnes(pod);
   const startedMs = Date.now();
   const answer = await pod.master.reload();
   if (answer.kind === 'down') return { kind: 'down' };
   holding.lastReloadMs = startedMs;
-  const worker = answer.kind === 'done' ? await newWorker(pod, before) : null;
+  const worker = answer.kind === 'done' ? await newWorker(pod, isNew) : null;
   const message = 'message' in answer ? answer.message : 'the new worker does not answer';
-  holding.lastReload = {
+  const result: LastReload = {
     planId,
     ok: worker !== null,
     message: worker === null ? message : '',
@@ -39,43 +39,45 @@ export async function reloadNow(pod: Pod, planId: Digest): Promise<ReloadResult>
   metrics.count('haptic_agent_reloads_total', worker === null ? 'failed' : 'ok');
   metrics.count('haptic_agent_reload_duration_seconds_sum', '', (Date.now() - startedMs) / 1000);
   if (worker !== null) {
-    await started(pod, { planId, worker });
+    await started(pod, { worker, result });
     log.info('reloaded', { planId, pid: worker.pid, ms: Date.now() - startedMs });
     return { kind: 'done' };
   }
   log.warn('reload failed', { planId, reason: answer.kind });
   if (answer.kind === 'refused') pod.knownBad.add(planId, message, performance.now());
   else forgetWorker(holding);
-  await restoreLastKnownGood(pod);
+  await restoreLastKnownGood(pod, result);
   return { kind: 'failed', message };
 }
 
 /**
  * Puts the last known good files back: those a worker of this pod was started from, or that the gate has passed. The
  * worker is not touched. The lock must be held and everything persisted.
+ *
+ * @param result of the reload that made it necessary; it is told when the files are back
  */
-export async function restoreLastKnownGood(pod: Pod): Promise<void> {
+export async function restoreLastKnownGood(pod: Pod, result: LastReload): Promise<void> {
   const { holding, tree, workshop, log } = pod;
   const changes = [...holding.lkgDelta].map(([path, next]) => ({ path, next }));
   pod.metrics.count('haptic_agent_rollbacks_total', 'lkg');
   holding.generation += 1;
+  let matches = false;
   try {
     const transition = await Transition.begin(tree, workshop, {
       generation: holding.generation,
       from: holding.applied,
       to: holding.lkg,
-      operations: false,
+      operations: holding.unsaved,
       changes,
     });
     await transition.stageKept();
     await transition.install();
-    holding.applied = (await tree.matches(changes)) ? holding.lkg : null;
+    matches = await tree.matches(changes);
   } catch (error: unknown) {
     log.error('the last known good files cannot be put back', { error: messageOf(error) });
-    holding.applied = null;
   }
-  holding.lkgDelta.clear();
-  holding.treeChangedMs = Date.now();
+  wentBack(holding, matches);
+  endReload(holding, result);
   log.warn('went back to the last known good files', {
     lkg: holding.lkg,
     applied: holding.applied,
@@ -85,25 +87,38 @@ export async function restoreLastKnownGood(pod: Pod): Promise<void> {
 
 async function started(
   pod: Pod,
-  { planId, worker }: { readonly planId: Digest; readonly worker: WorkerInfo },
+  { worker, result }: { readonly worker: WorkerInfo; readonly result: LastReload },
 ): Promise<void> {
   const { holding } = pod;
-  holding.running = planId;
+  endReload(holding, result);
+  holding.running = pod.tree.intact ? result.planId : null; // it has read what somebody else wrote
   holding.workerOperations = 0;
+  holding.reloadOwed = false;
   holding.worker = { pid: worker.pid, startMs: worker.startMs };
   promote(pod);
   pod.deletes.clear();
   await pod.plans.restart();
 }
 
+/** Tells a new worker from those that are there now; nobody can be told apart when neither worker nor master answers. */
+async function oldOnes(pod: Pod): Promise<(info: WorkerInfo) => boolean> {
+  const before = await pod.worker.info();
+  if (before !== null) return (info) => !sameWorker(info, before);
+  const pids = await pod.master.workers();
+  return ({ pid }) => pids !== undefined && !pids.includes(pid);
+}
+
 /** @returns `null` when no other worker answers in time */
-async function newWorker(pod: Pod, before: WorkerInfo | null): Promise<WorkerInfo | null> {
+async function newWorker(
+  pod: Pod,
+  isNew: (info: WorkerInfo) => boolean,
+): Promise<WorkerInfo | null> {
   const deadline = performance.now() + LIMITS.reloadTimeoutMs;
   let steady = 0;
   let last: WorkerInfo | null = null;
   while (performance.now() < deadline) {
     const info = await pod.worker.info(1_000);
-    steady = info !== null && !sameWorker(info, before) && sameWorker(info, last) ? steady + 1 : 0;
+    steady = info !== null && isNew(info) && sameWorker(info, last) ? steady + 1 : 0;
     last = info;
     if (steady >= STEADY_ANSWERS) return info;
     if (steady === 0) await sleep(POLL_MS);

@@ -62,8 +62,7 @@ const answerPublic =
       return;
     }
     // Never takes itself back: a failing apply must not drain the pod and keep the repair away.
-    const { running, lkg } = pod.holding;
-    const ready = isStarted() && (running !== null || lkg !== null);
+    const ready = isStarted() && pod.holding.confirmed;
     const healthy = pathOf(request) === '/healthz' || ready;
     send(response, healthy ? 200 : 503, { ok: healthy });
   };
@@ -132,10 +131,10 @@ async function answerApply(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  request.setTimeout(LIMITS.bodyIdleMs, () => {
-    if (!request.complete) request.destroy(new Error('the body fell silent'));
+  const frame = new Frame(request as AsyncIterable<Uint8Array>, {
+    longestMs: pod.options.bodyIdleMs,
+    onTooLong: () => request.destroy(new Error('the body fell silent')),
   });
-  const frame = new Frame(request as AsyncIterable<Uint8Array>);
   try {
     if (Number(request.headers['content-length'] ?? 0) > LIMITS.bodyBytes) {
       throw new BadRequest('the body is too large', 413);

@@ -90,7 +90,7 @@ async function noteDrift(path: string, pod: Pod): Promise<void> {
   const real = await hashFile(pod.tree.at(path));
   if (held === undefined || held.digest === real?.digest) return;
   pod.metrics.count('haptic_agent_drift_found_total', 'file');
-  pod.tree.held.set(path, { kind: held.kind, digest: real?.digest ?? '', size: real?.size ?? 0 });
+  pod.tree.noteDrift(path, real);
   pod.holding.generation += 1;
 }
 

@@ -12,7 +12,7 @@ const FEATURES: readonly string[] = ['file-patch', 'revert', 'verify', 'known-ba
 export async function readState(pod: Pod): Promise<AgentState> {
   const { holding, tree, deletes, metrics } = pod;
   const info = await currentWorker(pod);
-  const workers = await pod.master.workers();
+  const workers = (await pod.master.workers()) ?? [];
   const oldWorkers = workers.filter((pid) => pid !== info?.pid).length;
   metrics.set('haptic_agent_workers', workers.length);
   const { pending } = holding;

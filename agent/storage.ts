@@ -33,6 +33,7 @@ interface TreeRecord {
   /** Also here, so that no stale leader gets in when the other file is lost. */
   readonly highestEpoch: number;
   readonly files: readonly (readonly [string, Held])[];
+  readonly drifted: readonly string[];
   readonly lkgDelta: readonly (readonly [string, Kept | null])[];
 }
 
@@ -77,6 +78,7 @@ export class Storage {
     holding.confirmed = files.confirmed;
     holding.highestEpoch = Math.max(holding.highestEpoch, files.highestEpoch);
     for (const [path, held] of files.files) tree.held.set(path, held);
+    for (const path of files.drifted) tree.drifted.add(path);
     for (const [path, kept] of files.lkgDelta) holding.lkgDelta.set(path, kept);
     this.#treeGeneration = files.generation;
     if (state?.format !== FORMAT || state.generation !== files.generation) {
@@ -122,6 +124,7 @@ const treeRecord = (holding: Holding, tree: Tree): TreeRecord => ({
   confirmed: holding.confirmed,
   highestEpoch: holding.highestEpoch,
   files: [...tree.held],
+  drifted: [...tree.drifted],
   lkgDelta: [...holding.lkgDelta],
 });
 

@@ -64,7 +64,8 @@ export class Transition {
   }
 
   /**
-   * Keeps what stands at the paths now and writes the journal. From here on only {@link rollback} or {@link close} end it.
+   * Keeps what stands at the paths now and writes the journal. It stays until the
+   * holding is persisted, whatever becomes of the change: operations may have run with it.
    *
    * @throws when a path may not be replaced; nothing has changed then
    */
@@ -117,20 +118,13 @@ export class Transition {
    */
   async rollback(): Promise<boolean> {
     const back = this.record.changes.map(({ path, previous }) => ({ path, next: previous }));
-    let restored = true;
-    if (this.#installing) restored = await this.#putBack(back);
-    await this.close();
-    return restored;
+    return this.#installing ? this.#putBack(back) : true;
   }
 
   /** After a crash: the same as {@link rollback}, whatever had been done. */
   async undo(): Promise<boolean> {
     this.#installing = true;
     return this.rollback();
-  }
-
-  async close(): Promise<void> {
-    await this.#workshop.remove();
   }
 
   async #putBack(back: readonly Change[]): Promise<boolean> {

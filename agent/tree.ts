@@ -18,11 +18,18 @@ export class Tree {
   readonly #config: string;
   /** Owned files as the agent knows them, by path. */
   readonly held = new Map<string, Held>();
+  /** Owned paths at which something else was found than the agent wrote; `held` tells what. */
+  readonly drifted = new Set<string>();
 
   /** @param config path of the main file, which is replaced after all others */
   constructor(base: string, config: string) {
     this.base = base;
     this.#config = config;
+  }
+
+  /** Whether, as far as it is known, the tree is that of the applied plan. */
+  get intact(): boolean {
+    return this.drifted.size === 0;
   }
 
   at(path: string): string {
@@ -56,7 +63,7 @@ export class Tree {
     if (kind === 'none' || kind === 'directory') return null;
     if (kind !== 'file') throw new Error(`${path} is ${kind}`);
     const held = this.held.get(path);
-    if (held !== undefined) return held;
+    if (held !== undefined) return this.drifted.has(path) ? { ...held, drifted: true } : held;
     const content = await hashFile(this.at(path));
     if (content === undefined) throw new Error(`${path} cannot be read`);
     return { ...content, kind: 'general', foreign: true };
@@ -114,13 +121,16 @@ export class Tree {
       const content = await this.content(path);
       if (content?.digest === held.digest) continue;
       differing.push(path);
-      this.held.set(path, {
-        kind: held.kind,
-        digest: content?.digest ?? '',
-        size: content?.size ?? 0,
-      });
+      this.noteDrift(path, content);
     }
     return differing;
+  }
+
+  /** Remembers what really is at an owned path. */
+  noteDrift(path: string, content: Content | undefined): void {
+    const kind = this.held.get(path)?.kind ?? 'general';
+    this.held.set(path, { kind, digest: content?.digest ?? '', size: content?.size ?? 0 });
+    this.drifted.add(path);
   }
 
   #rank({ path, next }: Change): number {
@@ -134,12 +144,15 @@ export class Tree {
     await rename(staged, this.at(path));
     if (next.foreign === true) this.held.delete(path);
     else this.held.set(path, { digest: next.digest, size: next.size, kind: next.kind });
+    if (next.drifted === true) this.drifted.add(path);
+    else this.drifted.delete(path);
   }
 
   async #delete(path: string, files: ReadonlySet<string>): Promise<void> {
     await checkParents(this.base, path);
     await removeFile(this.at(path));
     this.held.delete(path);
+    this.drifted.delete(path);
     // A directory that stands where a file shall be goes when it is empty.
     for (const parent of parentsOf(path).reverse()) {
       if (!files.has(parent)) continue;

@@ -1,4 +1,4 @@
-import { forgetWorker } from './holding.ts';
+import { endReload, forgetWorker } from './holding.ts';
 import { persist, promote, type Pod } from './pod.ts';
 import { sameWorker, type WorkerInfo } from './worker.ts';
 
@@ -21,14 +21,15 @@ export async function observeWorker(pod: Pod): Promise<WorkerInfo | null> {
  */
 async function adopt(pod: Pod, info: WorkerInfo): Promise<void> {
   const { holding, tree, log, metrics } = pod;
-  const startedAfter = holding.applied !== null && info.startMs >= holding.treeChangedMs;
-  const differing = startedAfter ? await tree.verify() : [];
+  const startedAfter = holding.applied !== null && info.startMs >= holding.changedMs;
+  if (startedAfter) await tree.verify();
   const first = holding.worker === null;
   forgetWorker(holding);
+  holding.reloadOwed = false;
   holding.worker = { pid: info.pid, startMs: info.startMs };
   pod.deletes.clear();
   await pod.plans.restart();
-  if (startedAfter && differing.length === 0) becomeRunning(pod);
+  if (startedAfter && tree.intact) becomeRunning(pod);
   if (!first) metrics.count('haptic_agent_drift_found_total', 'worker');
   log.warn('another worker answers', {
     pid: info.pid,
@@ -43,14 +44,13 @@ function becomeRunning(pod: Pod): void {
   const { holding } = pod;
   holding.running = holding.applied;
   if (holding.pending !== null) {
-    holding.lastReload = {
+    endReload(holding, {
       planId: holding.pending.planId,
       ok: true,
       message: 'HAProxy was started anew',
       atMs: Date.now(),
       durationMs: 0,
-    };
-    holding.pending = null;
+    });
   }
   promote(pod);
 }

@@ -12,7 +12,7 @@ import {
   takeUntil,
 } from 'rxjs';
 import { classifyLevels, reloadIntervalOf } from './gate/levels.ts';
-import { refusal, streamsOf } from './notifications.ts';
+import { beside, departures, refusal, streamsOf } from './notifications.ts';
 import { handOver } from './operators/hand-over.ts';
 import { schedule } from './operators/schedule.ts';
 import { shareLatest } from './operators/share-latest.ts';
@@ -82,7 +82,7 @@ export const controller = (ports: Ports): Observable<Notification> =>
         );
         return merge(
           shared$,
-          pods$.pipe(ignoreElements()),
+          departures(pods$),
           render$.pipe(ignoreElements()),
           leader$.pipe(
             switchMap((leadership) =>
@@ -96,6 +96,8 @@ export const controller = (ports: Ports): Observable<Notification> =>
       }),
     );
     return notifications$.pipe(
-      connect((all$) => merge(all$, ...ports.observers.map((observe) => observe(streamsOf(all$))))),
+      connect((all$) =>
+        merge(all$, ...ports.observers.map((observe) => beside(observe, streamsOf(all$)))),
+      ),
     );
   });

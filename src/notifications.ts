@@ -1,11 +1,49 @@
-import { filter, map, type Observable, of } from 'rxjs';
-import { isType, type ConfigEvent, type ControllerStreams, type Notification } from './ports.ts';
+import {
+  catchError,
+  defer,
+  filter,
+  map,
+  mergeMap,
+  type Observable,
+  of,
+  pairwise,
+  startWith,
+} from 'rxjs';
+import {
+  isType,
+  type ConfigEvent,
+  type ControllerStreams,
+  type Notification,
+  type Observer,
+  type Pod,
+} from './ports.ts';
 
 /** A configuration that was refused changes nothing and is told (G13). */
 export const refusal = ({
   problems,
 }: Extract<ConfigEvent, { ok: false }>): Observable<Notification> =>
   of({ type: 'ConfigRefused', problems });
+
+/** Pods that were there and are not any more. */
+export const departures = (pods$: Observable<ReadonlyMap<string, Pod>>): Observable<Notification> =>
+  pods$.pipe(
+    startWith<ReadonlyMap<string, Pod>>(new Map()),
+    pairwise(),
+    mergeMap(([before, after]) =>
+      [...before]
+        .filter(([key]) => !after.has(key))
+        .map(([, pod]): Notification => ({ type: 'PodGone', pod })),
+    ),
+  );
+
+/** An observer beside the pipeline: if it fails, that is told, and nothing else ends. */
+export const beside = (observe: Observer, streams: ControllerStreams): Observable<Notification> =>
+  defer(() => observe(streams)).pipe(
+    catchError((error: unknown) => {
+      const message = error instanceof Error ? error.message : String(error);
+      return of<Notification>({ type: 'ObserverFailed', message });
+    }),
+  );
 
 /** The streams observers see (S56), cut out of everything that happens. */
 export const streamsOf = (all$: Observable<Notification>): ControllerStreams => ({

@@ -149,6 +149,8 @@ export type Notification =
   | { readonly type: 'Deploying'; readonly desired: Desired }
   | AgentNotification
   | { readonly type: 'Leadership'; readonly leadership: Leadership }
+  /** An observer of the pipeline failed and is left out from here on; the pipeline goes on. */
+  | { readonly type: 'ObserverFailed'; readonly message: string }
   | { readonly type: 'ShuttingDown' };
 
 /** What happened at one pod. */

@@ -13,11 +13,15 @@ export const demoPorts = (slices: readonly KubeObject[]): readonly number[] => {
     if (!onLoopback) continue;
     for (const port of arrayOf(slice['ports'])) {
       const number = field(port, 'port');
-      if (typeof number === 'number' && number > 1_023) ports.add(number);
+      if (isPort(number)) ports.add(number);
     }
   }
   return [...ports].sort((a, b) => a - b);
 };
+
+/** Manifests may say anything; privileged ports are not for a demo. */
+const isPort = (value: unknown): value is number =>
+  Number.isInteger(value) && Number(value) > 1_023 && Number(value) < 65_536;
 
 const arrayOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 

@@ -10,6 +10,8 @@ import {
   merge,
   mergeMap,
   type Observable,
+  share,
+  skip,
   Subject,
   switchMap,
   take,
@@ -72,17 +74,19 @@ export const standalone = (settings: StandaloneSettings): Observable<never> =>
     const client = createAgentClient({ token, timeoutMs: { state: 5_000, apply: 90_000 } });
     const pod = standalonePod(agentPort);
     const watched = watchStatus(settings, () => checker.isolation);
+    const processes$ = supervise({
+      ...settings,
+      haproxy: haproxy.path,
+      agentProgram: agentProgram(),
+      reloadIntervalMs: 5_000,
+    }).pipe(
+      tap((event) => {
+        for (const line of supervisorLines(event)) writeLine(settings.logger, line);
+      }),
+      share(),
+    );
     const beside$ = merge(
-      supervise({
-        ...settings,
-        haproxy: haproxy.path,
-        agentProgram: agentProgram(),
-        reloadIntervalMs: 5_000,
-      }).pipe(
-        tap((event) => {
-          for (const line of supervisorLines(event)) writeLine(settings.logger, line);
-        }),
-      ),
+      processes$,
       httpServer({
         host: '127.0.0.1',
         port: settings.metricsPort,
@@ -104,7 +108,7 @@ export const standalone = (settings: StandaloneSettings): Observable<never> =>
         haproxyVersion: haproxy.version,
         defaultCertificate: settings.defaultCertificate,
       }),
-      pods$: standalonePods(pod),
+      pods$: standalonePods(agentPort, restartsOf(processes$)),
       leader$: standaloneLeader(client, pod),
       agents: client,
       check: checker.check,
@@ -125,6 +129,13 @@ export const standalone = (settings: StandaloneSettings): Observable<never> =>
       }),
     );
   });
+
+/** Each start of HAProxy but the first. */
+const restartsOf = (processes$: Observable<SupervisorEvent>): Observable<unknown> =>
+  processes$.pipe(
+    filter(({ process: name, event }) => name === 'haproxy' && event.type === 'started'),
+    skip(1),
+  );
 
 /** Folds notifications into status, metrics and log; `source` is the settings' own, counted. */
 const watchStatus = ({ logger, haproxy, source }: StandaloneSettings, isolation: () => unknown) => {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdir, rm } from 'node:fs/promises';
+import { mkdir, realpath, rm } from 'node:fs/promises';
 import { createConnection, createServer, type Server } from 'node:net';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -59,12 +59,11 @@ export const openStateDirectory = async (root: string): Promise<StateDirectory> 
 
 /**
  * Takes the directory for this process: as long as the returned function was not called, nobody else gets it. The lock is a
- * listening socket, so it ends with its process, however that ends.
+ * listening socket, so it ends with its process, however that ends; on Linux its name is in the abstract namespace, where
+ * taking it is one step that two processes cannot do at once.
  */
 export const lockStateDirectory = async (root: string): Promise<() => Promise<void>> => {
-  const path = join(root, 'lock.sock');
-  if (await answers(path)) throw taken(root);
-  await rm(path, { force: true });
+  const path = await lockName(root);
   const server = createServer((socket) => socket.end());
   await listen(server, path).catch((error: unknown) => {
     throw isTaken(error) ? taken(root) : error;
@@ -72,6 +71,17 @@ export const lockStateDirectory = async (root: string): Promise<() => Promise<vo
   return async () => {
     await new Promise((done) => server.close(done));
   };
+};
+
+const lockName = async (root: string): Promise<string> => {
+  const real = await realpath(root);
+  if (process.platform === 'linux') {
+    return `\0haptic-${createHash('sha256').update(real).digest('hex')}`;
+  }
+  const path = join(real, 'lock.sock');
+  if (await answers(path)) throw taken(root);
+  await rm(path, { force: true });
+  return path;
 };
 
 const taken = (root: string): CommandError =>

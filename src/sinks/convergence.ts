@@ -48,8 +48,8 @@ export class Convergence {
   #known: PodKnowledge | undefined;
   /** From when on, in the scheduler's milliseconds, the pod is asked before anything is decided. */
   #lookAt = -Infinity;
-  /** A drift check is due: the next look has the agent re-hash its tree. */
-  #verify = false;
+  /** A drift check is due: the next look has the agent re-hash its tree. The first look at a pod is one. */
+  #verify = true;
   #failingSince: number | undefined;
   /** Until then, in the scheduler's milliseconds, a pod that just failed is left alone, whatever changes. */
   #restUntil = -Infinity;

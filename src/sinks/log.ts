@@ -162,6 +162,9 @@ const lines: Lines = {
       ? line('info', `leading, epoch ${String(leadership.epoch)}`, { epoch: leadership.epoch })
       : line('info', 'following'),
   ],
+  ObserverFailed: ({ message }) => [
+    line('error', `an observer of the pipeline failed: ${message}`),
+  ],
   PodGone: ({ pod }) => [line('info', `${pod.name}: gone`, { pod: pod.name })],
   ShuttingDown: () => [line('info', 'shutting down, work in flight ends')],
 };

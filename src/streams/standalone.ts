@@ -1,10 +1,10 @@
-import { map, type Observable, of, concat, NEVER } from 'rxjs';
+import { concat, map, NEVER, type Observable, scan, startWith } from 'rxjs';
 import { retryBackoff } from '../operators/retry-backoff.ts';
 import type { AgentClient, Leadership, Pod } from '../ports.ts';
 
-/** The one pod of a standalone instance. */
-export const standalonePod = (port: number): Pod => ({
-  key: 'standalone',
+/** The one pod of a standalone instance; each start of its HAProxy makes it another pod, as in a cluster. */
+export const standalonePod = (port: number, start = 0): Pod => ({
+  key: `standalone/${String(start)}`,
   name: 'haproxy',
   url: `http://127.0.0.1:${String(port)}`,
 });
@@ -22,6 +22,14 @@ export const standaloneLeader = (client: AgentClient, pod: Pod): Observable<Lead
     NEVER,
   );
 
-/** The set of one pod, for good. */
-export const standalonePods = (pod: Pod): Observable<ReadonlyMap<string, Pod>> =>
-  concat(of(new Map([[pod.key, pod]])), NEVER);
+/** The set of the one pod, anew for each restart of HAProxy: what it holds then has to be learnt. */
+export const standalonePods = (
+  port: number,
+  restarts$: Observable<unknown>,
+): Observable<ReadonlyMap<string, Pod>> =>
+  restarts$.pipe(
+    scan((start) => start + 1, 0),
+    startWith(0),
+    map((start) => standalonePod(port, start)),
+    map((pod) => new Map([[pod.key, pod]])),
+  );

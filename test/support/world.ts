@@ -211,7 +211,14 @@ export const engine = ({
   };
 };
 
-export const pod = (name: string): Pod => ({ key: name, name, url: `model:${name}` });
+const pods = new Map<string, Pod>();
+
+/** The pod of a name: the same object each time, as a source of pods gives while nothing changes. */
+export const pod = (name: string): Pod => {
+  const known = pods.get(name) ?? { key: name, name, url: `model:${name}` };
+  pods.set(name, known);
+  return known;
+};
 
 export const podSet = (...names: string[]): ReadonlyMap<string, Pod> =>
   new Map(names.map((name) => [name, pod(name)]));

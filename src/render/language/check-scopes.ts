@@ -55,13 +55,15 @@ interface Place {
   readonly inSection: boolean;
   /** Whether sections and profiles can stand here: in the main template. */
   readonly isMain: boolean;
+  /** Whether lines mean nothing here: in a template of files. */
+  readonly isFile: boolean;
 }
 
-/** Follows one root template. `isMain` is the template of the configuration file. */
+/** Follows one root template of a kind. */
 export const checkScopes = (
   template: ParsedTemplate,
   facts: TemplateFacts,
-  isMain: boolean,
+  kind: 'config' | 'map' | 'file' | 'certificate',
 ): ScopeFindings => {
   const findings = {
     problems: [],
@@ -69,9 +71,11 @@ export const checkScopes = (
     reached: new Set([template.root]),
   };
   const visible = new Set([...facts.globals.keys(), ...boundIn(template.root)]);
-  const place = { source: template.source, visible, lenient: false, isMain };
+  const place = { source: template.source, visible, lenient: false };
   new Follower(facts, findings).visit(template.root, {
     ...place,
+    isMain: kind === 'config',
+    isFile: kind === 'file',
     cells: undefined,
     captured: undefined,
     inSection: false,
@@ -125,6 +129,9 @@ class Follower {
       const [first, ...rest] = node.args.children;
       const { value: name } = node.name;
       const lenient = name === 'default' || name === 'coalesce';
+      if (name === 'text' && !place.isFile) {
+        this.#report(node, place, 'the emitter "text" is for templates of files alone');
+      }
       if (first !== undefined) this.visit(first, { ...place, lenient });
       for (const argument of rest) this.visit(argument, { ...place, lenient: name === 'coalesce' });
     },

@@ -8,9 +8,12 @@ import {
   type ExpressionContext,
 } from './compile-context.ts';
 import { OPERATORS } from './compile-operators.ts';
+import type { ObjectRef } from '../../snapshot/objects.ts';
 import { TemplateFailure, nearest, type Place } from './failure.ts';
 import { FILTERS } from './filters.ts';
+import { objectOf } from './object-of.ts';
 import type { Run } from './run.ts';
+import { blaming, rootOf, settingOf, wrongSetting } from './settings.ts';
 import {
   describe,
   type Binary,
@@ -29,6 +32,7 @@ import { EMPTY_TEXT, Text, plain } from './text.ts';
 import {
   TemplateFunction,
   emptyRecord,
+  isRecord,
   isTrue,
   kindOf,
   memberNames,
@@ -80,15 +84,25 @@ const compileLookup: Compile<LookupVal> = (node, context, lenient) => {
     const object = target(run);
     const key = member(run);
     const value = memberOf(object, key, run);
-    if (value === undefined) throw missing(node, { object, key: plain(key), place });
-    return value;
+    if (value !== undefined) return value;
+    throw missing(node, { object, key: plain(key), place }).about(seenBy(node, object, run));
   };
+};
+
+/** The object of Kubernetes that a look-up went through. */
+const seenBy = (node: LookupVal, target: unknown, { scope }: Run): ObjectRef | undefined => {
+  const root = rootOf(node);
+  return objectOf(target, 0) ?? (root === undefined ? undefined : objectOf(scope.get(root)));
 };
 
 const missing = (
   node: LookupVal,
   { object, key, place }: { object: unknown; key: unknown; place: Place },
 ): TemplateFailure => {
+  const setting = settingOf(node.target);
+  if (setting !== undefined && !isRecord(object)) {
+    return wrongSetting({ setting, value: object, expected: 'a mapping' }).at(place);
+  }
   const names = memberNames(object);
   const isLiteral = node.val.typename === 'Literal';
   const name = isLiteral ? ` "${String(key)}"` : '';
@@ -171,10 +185,11 @@ const compileFilter: Compile<Filter> = (node, context) => {
   const input = compileExpression(first as Node, context, lenient);
   const args = compileArguments(rest, context, name === 'coalesce');
   const field = describe(first as Node);
+  const setting = settingOf(first as Node);
   return (run) => {
     const value = input(run);
     const given = args(run);
-    return located(place, field, () => filter(value, given, run));
+    return located(place, field, () => blaming(setting, () => filter(value, given, run)));
   };
 };
 

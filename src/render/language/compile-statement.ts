@@ -7,6 +7,7 @@ import { compileFor } from './loops.ts';
 import { compileMacro } from './macros.ts';
 import { equals } from './operators.ts';
 import { Scope, nested, type Run } from './run.ts';
+import { settingOf, wrongSetting } from './settings.ts';
 import type { SlotRequest } from './slots.ts';
 import type {
   Cells,
@@ -74,26 +75,43 @@ const compileOutput: Compile<NodeList> = (node, context) => {
       return ({ out }) => out.write(data, place, true);
     }
     const value = context.expression(child);
-    return (run) => print(run, value(run), place);
+    const setting = settingOf(child);
+    return (run) => print(run, value(run), { place, setting });
   });
   return (run) => {
     for (const one of prints) one(run);
   };
 };
 
-const print = ({ out }: Run, value: unknown, place: Place): void => {
+interface Printing {
+  readonly place: Place;
+  /** The setting that is printed, if it is one. */
+  readonly setting: string | undefined;
+}
+
+const print = ({ out }: Run, value: unknown, { place, setting }: Printing): void => {
   if (value instanceof Text) out.writeText(value, place);
   else if (typeof value === 'boolean') out.write(String(value), place);
   else if (typeof value === 'number' && Number.isFinite(value)) out.write(String(value), place);
   else if (value instanceof Profile) out.profile(value, place);
-  else throw unprintable(value, place);
+  else if (setting === undefined) throw unprintable(value, place);
+  else throw unprintableSetting(setting, value).at(place);
 };
+
+const unprintableSetting = (setting: string, value: unknown): TemplateFailure =>
+  wrongSetting({
+    setting,
+    value,
+    expected: 'a number or a boolean as the template prints it',
+    ...(typeof value === 'string' ? { or: 'print the string through an emitter' } : {}),
+  });
 
 const unprintable = (value: unknown, place: Place): TemplateFailure =>
   typeof value === 'string'
     ? new TemplateFailure('a string that comes from data is printed without an emitter', {
         place,
-        nextStep: 'Add the emitter for this place: | token, | quoted, | logFormat, …',
+        nextStep:
+          'Add the emitter for this place: | token, | quoted, | logFormat, …, in a template of files | text.',
       })
     : new TemplateFailure(`${kindOf(value)} cannot be printed`, {
         place,
@@ -143,12 +161,16 @@ const literalName = (node: Node): string => (node.typename === 'Literal' ? Strin
 
 const compileInclude: Compile<Include> = (node, { source, find }) => {
   const name = literalName(node.template);
+  const isHook = name.includes('*');
   const place = placeOf(node.template, source);
   let snippets: readonly { readonly run: Statement }[] | undefined;
   return (run) => {
     snippets ??= find(name) ?? [];
     for (const snippet of snippets) {
+      const { atLineStart } = run.out;
       nested(run, place, () => snippet.run({ ...run, scope: new Scope(run.scope, true) }));
+      // Whoever wrote it: a snippet that forgets its last line feed must not swallow the line after it.
+      if (isHook && atLineStart && !run.out.atLineStart) run.out.write('\n', place);
     }
   };
 };

@@ -11,6 +11,8 @@ export const MAX_VALUE = 8192;
 export const MAX_MAP_KEY = 2048;
 export const MAX_MAP_VALUE = 4096;
 const MAX_COMMENT = 400;
+/** Longest free text, in UTF-16 units. */
+const MAX_TEXT = 1024 * 1024;
 
 export type Emission =
   { readonly ok: true; readonly text: string } | { readonly ok: false; readonly reason: string };
@@ -136,6 +138,12 @@ export const pem: Emitter = (value) => {
   return ok(text);
 };
 
+/** Free text of a file that no line structure limits: the value itself. Keeps line feeds and tabs. */
+export const text: Emitter = (value) => {
+  const reason = unprintable(value.replace(/[\n\t]/g, ' '), MAX_TEXT);
+  return reason === undefined || value === '' ? ok(value) : refuse(reason);
+};
+
 /** By the name of their filter. */
 export const EMITTERS: Readonly<Record<string, Emitter>> = {
   token,
@@ -149,4 +157,5 @@ export const EMITTERS: Readonly<Record<string, Emitter>> = {
   path,
   comment,
   pem,
+  text,
 };

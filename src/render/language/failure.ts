@@ -17,9 +17,11 @@ export interface FailureDetails {
   readonly field?: string;
   /** Stable word; default `TemplateError`. */
   readonly reason?: string;
+  /** The object that was looked at, where it is not the one the cell is made for. */
+  readonly object?: ObjectRef;
 }
 
-/** A template cannot go on. The message never holds a value of an object. */
+/** A template cannot go on. The message never holds a value of an object, and leaves place and object to the details. */
 export class TemplateFailure extends Error {
   readonly details: FailureDetails;
 
@@ -36,14 +38,19 @@ export class TemplateFailure extends Error {
     return new TemplateFailure(this.message, field === undefined ? located : { ...located, field });
   }
 
-  toProblem(object?: ObjectRef): Problem {
-    const { place, nextStep, field, reason = 'TemplateError' } = this.details;
-    const where = place === undefined ? '' : ` (${place.source}:${place.line}:${place.column})`;
-    const whose = object === undefined ? '' : ` for ${nameOf(object)}`;
+  /** The same failure with the object that was looked at, where it named none yet. */
+  about(object: ObjectRef | undefined): TemplateFailure {
+    if (object === undefined || this.details.object !== undefined) return this;
+    return new TemplateFailure(this.message, { ...this.details, object });
+  }
+
+  /** @param cellObject the object that the cell is made for */
+  toProblem(cellObject?: ObjectRef): Problem {
+    const { place, nextStep, field, reason = 'TemplateError', object = cellObject } = this.details;
     return {
       severity: 'error',
       reason,
-      message: `${this.message}${where}${whose}`,
+      message: sentence(this.message),
       nextStep,
       ...(object === undefined ? {} : { object }),
       ...(field === undefined ? {} : { field }),
@@ -51,6 +58,8 @@ export class TemplateFailure extends Error {
     };
   }
 }
+
+const sentence = (message: string): string => (/[.!?…]$/.test(message) ? message : `${message}.`);
 
 /** `Ingress shop/web`. */
 export const nameOf = ({ kind, namespace, name }: ObjectRef): string =>

@@ -1,5 +1,6 @@
 import { placeOf, type ExpressionContext, type Statement } from './compile-context.ts';
 import { TemplateFailure, type Place } from './failure.ts';
+import { objectOf } from './object-of.ts';
 import { Scope } from './run.ts';
 import { describe, type For } from './syntax.ts';
 import { TrackedCollection, entriesOf, isRecord, kindOf, listOf } from './values.ts';
@@ -22,9 +23,20 @@ export const compileFor = (node: For, context: ExpressionContext): Statement => 
       const scope = new Scope(run.scope);
       for (const [position, name] of names.entries()) scope.bind(name, row[position]);
       scope.bind('loop', loopOf(index, rows.length));
-      body({ ...run, scope });
+      naming(row, () => body({ ...run, scope }));
     }
   };
+};
+
+/** What fails for one element of a loop names the object that the element stands for. */
+const naming = (row: readonly unknown[], inside: () => void): void => {
+  try {
+    inside();
+  } catch (error: unknown) {
+    if (!(error instanceof TemplateFailure)) throw error;
+    const found = row.map((value) => objectOf(value)).find((object) => object !== undefined);
+    throw error.about(found);
+  }
 };
 
 type Rows = readonly (readonly unknown[])[];

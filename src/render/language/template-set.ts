@@ -146,7 +146,7 @@ const checkPlaces = (
   };
   const backendTags = new Set<string>();
   for (const template of roots) {
-    const findings = checkScopes(template, facts, template.kind === 'config');
+    const findings = checkScopes(template, facts, template.kind);
     failures.push(...findings.problems);
     for (const tag of findings.backendTags) backendTags.add(tag);
     if (template.kind !== 'config') continue;

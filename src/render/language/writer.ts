@@ -52,6 +52,11 @@ export class Writer {
     this.#append(text.value, countBreaks(text.value));
   }
 
+  /** Whether the next character begins a line. */
+  get atLineStart(): boolean {
+    return this.#atLineStart;
+  }
+
   /** What was written so far as a branded value. */
   text(): Text {
     return new Text(this.#parts.join(''), this.#marks);

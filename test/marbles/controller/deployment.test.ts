@@ -205,6 +205,27 @@ describe('agents', () => {
   );
 
   it(
+    'tells pods that are gone, and starts afresh with one that comes back',
+    marbles(({ cold, expectObservable }) => {
+      const pods$ = cold('a 99ms b 99ms a', { a: podSet('p1', 'p2'), b: podSet('p1') });
+      const ports = portsWith({
+        resources: watching(of(replaced(thing('Server', 's')))),
+        config$: configured(),
+        pods$,
+        agents: clientOf(new Map(['p1', 'p2'].map((name) => [name, model()]))),
+      });
+      expectObservable(
+        told(ports, 'PodGone', ({ pod: { name } }) => name),
+        '300ms !',
+      ).toBe('100ms g', { g: 'p2' });
+      expectObservable(
+        told(ports, 'UpToDate', ({ pod: { name } }) => name),
+        '300ms !',
+      ).toBe('201ms u', { u: 'p2' });
+    }),
+  );
+
+  it(
     'reports an unreachable agent as a value and comes back to it with growing waits',
     marbles(({ cold, expectObservable }) => {
       const agent = model();
@@ -280,7 +301,8 @@ describe('agents', () => {
         '200s !',
       ).toBe('');
       flush();
-      expect(agent.verifies).toBe(3);
+      // The first look, and one for each of three intervals.
+      expect(agent.verifies).toBe(4);
     }),
   );
 
@@ -301,7 +323,7 @@ describe('agents', () => {
         b: 'p1 noop |s',
       });
       flush();
-      expect(agent.verifies).toBe(4);
+      expect(agent.verifies).toBe(5);
       expect(agent.applied).toHaveLength(2);
     }),
   );

@@ -269,4 +269,29 @@ describe('failures and observers', () => {
       ).toBe('a 99ms b', { a: 'objects 1', b: 'objects 2' });
     }),
   );
+
+  it(
+    'S17: an observer that fails is told and left out, the pipeline goes on',
+    marbles(({ cold, expectObservable }) => {
+      const failing: Observer = ({ snapshot$ }) =>
+        snapshot$.pipe(
+          map(() => {
+            throw new Error('no space left');
+          }),
+        );
+      const servers$ = cold('l 99ms a', { l: replaced(thing('Server', 's')), a: server('a') });
+      const ports = portsWith({
+        resources: watching(servers$),
+        config$: configured(),
+        observers: [failing],
+      });
+      expectObservable(
+        told(ports, 'ObserverFailed', ({ message }) => message),
+        '1s !',
+      ).toBe('f', {
+        f: 'no space left',
+      });
+      expectObservable(rendered(ports), '1s !').toBe('a 99ms b', { a: '|s', b: '|a s' });
+    }),
+  );
 });

@@ -17,6 +17,8 @@ const NEW = { 'haproxy.cfg': 'new', 'a/1': 'ONE', 'a/2': 'two', 'b/3': 'three', 
 const OLD_ID = 'a'.repeat(64);
 const NEW_ID = 'b'.repeat(64);
 
+const REFUSED = { planId: NEW_ID, ok: false, message: 'no', atMs: 1, durationMs: 1 };
+
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 describe('a change of the tree', () => {
@@ -40,6 +42,7 @@ describe('a change of the tree', () => {
       metricsListen: undefined,
       tokenFile: '',
       reloadIntervalMs: 0,
+      bodyIdleMs: 1_000,
     };
     const pod = await createPod(
       options,
@@ -175,7 +178,7 @@ describe('a change of the tree', () => {
       await commit(pod, transition);
     }
     const restarted = await start();
-    await restoreLastKnownGood(restarted);
+    await restoreLastKnownGood(restarted, REFUSED);
     expect(holds(OLD)).toBe(true);
     expect(restarted.holding).toMatchObject({ applied: OLD_ID, lkg: OLD_ID });
     expect((await start()).holding.applied).toBe(OLD_ID);

@@ -2,17 +2,20 @@ import { describe, expect, test } from 'vitest';
 import { HEAD, refusedProblems, type TemplateParts } from '../../support/templates.ts';
 
 const refusals = (parts: TemplateParts): string[] =>
-  refusedProblems(parts).map(({ message }) => message);
+  refusedProblems(parts).map(({ message, place }) => {
+    const { source = '', line = 0, column = 0 } = place ?? {};
+    return `${message} (${source}:${String(line)}:${String(column)})`;
+  });
 
 const inMain = (template: string): string[] => refusals({ main: `${HEAD}${template}` });
 
 describe('a template set is refused when it is loaded', () => {
   test.each([
-    ['{{ nope }}', 'unknown name "nope" (main:3:4)'],
+    ['{{ nope }}', 'unknown name "nope". (main:3:4)'],
     ['{{ pth("a", "map") }}', 'unknown name "pth"; did you mean "path"? (main:3:4)'],
     ['{{ 1 | uper }}', 'unknown filter "uper"; did you mean "upper"? (main:3:8)'],
     ['{{ 1 is evn }}', 'unknown test "evn"; did you mean "even"? (main:3:4)'],
-    ['{% include "x" %}', 'unknown snippet "x" (main:3:12)'],
+    ['{% include "x" %}', 'unknown snippet "x". (main:3:12)'],
     [
       '{{ resources.service.list() }}',
       'resources has no member "service"; did you mean "services"? (main:3:14)',
@@ -25,18 +28,18 @@ describe('a template set is refused when it is loaded', () => {
       '{{ dataplane.baseDirs }}',
       'dataplane has no member "baseDirs"; did you mean "baseDir"? (main:3:14)',
     ],
-    ['{% asyncEach x in [] %}{% endeach %}', 'asyncEach does not exist here: use for (main:3:4)'],
-    ['{% asyncAll x in [] %}{% endall %}', 'asyncAll does not exist here: use for (main:3:4)'],
-    ['{% block a %}{% endblock %}', 'blocks do not exist here: use include (main:3:4)'],
-    ['{% extends "x" %}', 'extends does not exist here: use include (main:3:4)'],
-    ['{{ r/a/ }}', 'regular expression literals do not exist here: use regex_match (main:3:4)'],
-    ['{% set path = 1 %}', '"path" is a global name (main:3:4)'],
-    ['{% for x in [] %}{% endfor %}{{ x }}', 'unknown name "x" (main:3:33)'],
-    ['{% set n = "a" %}{% include n %}', 'include takes a name in quotes (main:3:21)'],
-    ['{% if %}', 'syntax error: unexpected token: %} (main:3:7)'],
+    ['{% asyncEach x in [] %}{% endeach %}', 'asyncEach does not exist here: use for. (main:3:4)'],
+    ['{% asyncAll x in [] %}{% endall %}', 'asyncAll does not exist here: use for. (main:3:4)'],
+    ['{% block a %}{% endblock %}', 'blocks do not exist here: use include. (main:3:4)'],
+    ['{% extends "x" %}', 'extends does not exist here: use include. (main:3:4)'],
+    ['{{ r/a/ }}', 'regular expression literals do not exist here: use regex_match. (main:3:4)'],
+    ['{% set path = 1 %}', '"path" is a global name. (main:3:4)'],
+    ['{% for x in [] %}{% endfor %}{{ x }}', 'unknown name "x". (main:3:33)'],
+    ['{% set n = "a" %}{% include n %}', 'include takes a name in quotes. (main:3:21)'],
+    ['{% if %}', 'syntax error: unexpected token: %}. (main:3:7)'],
     ['a\n {% for x in [] %}', 'syntax error: unexpected end of'],
-    ['{# a', 'syntax error: expected end of comment, got end of file (main:3:1)'],
-    ['{% nothing %}', 'syntax error: unknown block tag: nothing (main:3:4)'],
+    ['{# a', 'syntax error: expected end of comment, got end of file. (main:3:1)'],
+    ['{% nothing %}', 'syntax error: unknown block tag: nothing. (main:3:4)'],
   ])('%s', (template, message) => {
     expect(inMain(template).join('\n')).toContain(message);
   });
@@ -45,11 +48,11 @@ describe('a template set is refused when it is loaded', () => {
     const main = `${HEAD}{{ a }}\n{{ b | c }}`;
     const maps = { 'm.map': '{{ d }}' };
     expect(refusals({ main, maps, snippets: { s: '{{ 1 | e }}' } })).toEqual([
-      'unknown name "a" (main:3:4)',
-      'unknown name "b" (main:4:4)',
-      'unknown filter "c" (main:4:8)',
-      'unknown name "d" (maps/m.map:1:4)',
-      'unknown filter "e" (snippets/s:1:8)',
+      'unknown name "a". (main:3:4)',
+      'unknown name "b". (main:4:4)',
+      'unknown filter "c". (main:4:8)',
+      'unknown name "d". (maps/m.map:1:4)',
+      'unknown filter "e". (snippets/s:1:8)',
     ]);
   });
 
@@ -103,7 +106,7 @@ describe('a template set is refused when it is loaded', () => {
     const snippets = { s: '{{ x }}' };
     expect(refusals({ main: `${HEAD}{% set x = 1 %}{% include "s" %}`, snippets })).toEqual([]);
     expect(refusals({ main: `${HEAD}{% include "s" %}`, snippets })).toEqual([
-      'unknown name "x" (snippets/s:1:4)',
+      'unknown name "x". (snippets/s:1:4)',
     ]);
     expect(refusals({ main: HEAD, snippets })).toEqual([]);
   });
