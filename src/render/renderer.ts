@@ -220,7 +220,11 @@ export class Renderer {
       render: {
         ...{ plan, files, snapshot: world.snapshot },
         ...{ generation: templates.generation, settings: templates.dataplane },
-        problems: [...world.model.problems, ...notable.flatMap(({ effects }) => effects.problems)],
+        problems: [
+          ...this.#parts.set.warnings,
+          ...world.model.problems,
+          ...notable.flatMap(({ effects }) => effects.problems),
+        ],
         statuses: notable.flatMap(({ effects }) => effects.statuses),
         cells: { evaluated: counts.evaluated, reused: counts.total - counts.evaluated },
         provenance: (line) => provenanceOf(config, line),

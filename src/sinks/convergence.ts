@@ -35,7 +35,7 @@ type Failure = NotificationOf<'ApplyFailed'>['cause'];
 type Notifications = Observable<AgentNotification>;
 
 const TRIES = 4;
-const BACKOFF = { firstMs: 1_000, maxMs: 30_000 };
+const BACKOFF = { firstMs: 1_000, maxMs: 5_000 };
 /** How long after its announced time the result of a scheduled reload is read. */
 const FOLLOW_UP_MS = 250;
 
@@ -215,7 +215,7 @@ export class Convergence {
   }
 }
 
-/** Waits of 1, 1, 2, 4 … 30 s: as long as it has been failing, however often it was tried meanwhile. */
+/** Waits of 1, 1, 2, 4, 5 … s: as long as it has been failing, however often it was tried meanwhile. */
 const waitAfter = (failingMs: number): number => {
   const doublings = Math.floor(Math.log2(Math.max(1, failingMs / BACKOFF.firstMs)));
   return Math.min(BACKOFF.firstMs * 2 ** doublings, BACKOFF.maxMs);

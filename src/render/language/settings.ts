@@ -53,7 +53,6 @@ export const blaming = <T>(setting: string | undefined, inside: () => T): T => {
     throw new TemplateFailure(message, {
       ...error.details,
       nextStep: mend(setting),
-      reason: 'InvalidSetting',
     });
   }
 };

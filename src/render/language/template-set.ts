@@ -12,6 +12,7 @@ import { parseTemplate } from './parse-template.ts';
 import { globMatches } from './patterns.ts';
 import type { Scope } from './run.ts';
 import type { Node } from './syntax.ts';
+import { unusedSnippets } from './unused-snippets.ts';
 import type { TemplateConfig, TemplateSource } from '../config/template-config.ts';
 
 export type RootKind = 'config' | 'map' | 'file' | 'certificate';
@@ -32,6 +33,8 @@ export interface TemplateSet {
   readonly roots: readonly RootTemplate[];
   /** The `cells` tag that declares backends. */
   readonly backendTag: string | undefined;
+  /** What is no error and most likely not meant: snippets that print nowhere. */
+  readonly warnings: readonly Problem[];
 }
 
 export type CompiledSet =
@@ -63,9 +66,12 @@ export const compileTemplates = (config: TemplateConfig, globals: Scope): Compil
   for (const { root, source } of [...roots, ...snippets.values()]) {
     if (root !== undefined) failures.push(...checkNodes(root, source));
   }
-  const backendTag = checkPlaces({ config, globals, snippets, roots, syntaxIsGood }, failures);
+  const places = checkPlaces({ config, globals, snippets, roots, syntaxIsGood }, failures);
   if (failures.length > 0) return { ok: false, problems: sorted(failures) };
-  return compile({ roots, snippets, backendTag });
+  const { backendTag, reached } = places;
+  const named = [...snippets].map(([name, snippet]) => ({ name, ...snippet }));
+  const warnings = unusedSnippets(named, reached);
+  return compile({ roots, snippets, backendTag, warnings });
 };
 
 interface Parsed {
@@ -135,20 +141,28 @@ const withContent = (
 ): ParsedTemplate[] =>
   found.flatMap(({ source, root }) => (root === undefined ? [] : [{ source, root }]));
 
+interface Places {
+  readonly backendTag: string | undefined;
+  /** Roots of all templates that print somewhere. */
+  readonly reached: ReadonlySet<Node>;
+}
+
 const checkPlaces = (
   { config, globals, snippets, roots, syntaxIsGood }: Parsed,
   failures: TemplateFailure[],
-): string | undefined => {
+): Places => {
   const facts: TemplateFacts = {
     globals: knownMembers(config, globals),
     find: finder(snippets),
     snippetNames: [...snippets.keys()],
   };
   const backendTags = new Set<string>();
+  const reached = new Set<Node>();
   for (const template of roots) {
     const findings = checkScopes(template, facts, template.kind);
     failures.push(...findings.problems);
     for (const tag of findings.backendTags) backendTags.add(tag);
+    for (const root of findings.reached) reached.add(root);
     if (template.kind !== 'config') continue;
     const text = [...findings.reached].map(literalText);
     if (syntaxIsGood && !/\bdefault-path\s+origin\b/.test(text.join('\n'))) {
@@ -156,7 +170,7 @@ const checkPlaces = (
     }
   }
   if (backendTags.size > 1) failures.push(severalBackendTags([...backendTags].sort()));
-  return [...backendTags][0];
+  return { backendTag: [...backendTags][0], reached };
 };
 
 const missingDefaultPath = (source: string): TemplateFailure =>
@@ -196,10 +210,12 @@ const compile = ({
   roots,
   snippets,
   backendTag,
+  warnings,
 }: {
   readonly roots: readonly ParsedRoot[];
   readonly snippets: Snippets;
   readonly backendTag: string | undefined;
+  readonly warnings: readonly Problem[];
 }): CompiledSet => {
   const compiled = new Map<Node, { readonly run: Statement }>();
   const find = finder(snippets);
@@ -217,7 +233,7 @@ const compile = ({
       ...{ id: `${kind}:${name}`, kind, name, source },
       run: compileTemplate(root, source, findCompiled),
     }));
-    return { ok: true, set: { roots: set, backendTag } };
+    return { ok: true, set: { roots: set, backendTag, warnings } };
   } catch (error: unknown) {
     const failure = asFailure(error, { source: roots[0]?.source ?? '', line: 1, column: 1 });
     return { ok: false, problems: [failure.toProblem()] };
