@@ -213,6 +213,7 @@ export class ApplyRun {
       return;
     }
     holding.workerOperations += execution.done.length;
+    this.#pod.readBack.expect(execution.done);
     await plans.append(execution.done);
   }
 

@@ -46,6 +46,7 @@ export class Master {
         text: 'show proc\n',
         timeoutMs: LIMITS.commandTimeoutMs,
       });
+      if (!text.startsWith('#<PID>')) return undefined;
       return [...text.matchAll(/^(\d+)\s+worker\s/gm)].map(([, pid]) => Number(pid));
     } catch {
       return undefined;

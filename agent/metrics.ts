@@ -28,8 +28,12 @@ const FAMILIES = {
   },
   haptic_agent_drift_found_total: {
     type: 'counter',
-    help: 'Files or workers that were not as the agent left them.',
+    help: 'Files, workers, or servers and map entries of a worker, that were not as the agent left them.',
     label: 'kind',
+  },
+  haptic_agent_unverified_total: {
+    type: 'counter',
+    help: 'Servers and map entries that were changed and not compared with what the worker says.',
   },
   haptic_agent_reload_duration_seconds_sum: {
     type: 'counter',

@@ -3,6 +3,7 @@ import { messageOf } from './failures.ts';
 import { persist, type Pod } from './pod.ts';
 import { reloadNow, restoreLastKnownGood, type ReloadResult } from './reload.ts';
 import { observeWorker } from './worker-watch.ts';
+import type { WorkerIdentity } from './worker.ts';
 
 /** When a reload may start. */
 export interface Pace {
@@ -92,11 +93,36 @@ export class Pacer {
   async #work(watch: boolean): Promise<void> {
     if (watch) {
       this.#lastWatch = Date.now();
-      await observeWorker(this.#pod);
+      const info = await observeWorker(this.#pod);
+      if (info !== null) await this.#readBack(info);
     }
     const { pending } = this.#pod.holding;
     if (pending !== null && pending.dueMs <= Date.now()) await this.#fire(pending.planId);
     if (this.#pod.deletes.size > 0) await this.#delete();
+  }
+
+  /** A worker that is not what its operations have made it gets its files anew. */
+  async #readBack(info: WorkerIdentity): Promise<void> {
+    const { readBack, worker, holding, metrics, log } = this.#pod;
+    if (readBack.size === 0) return;
+    if (holding.running === null) {
+      readBack.clear(); // a reload comes in any case
+      return;
+    }
+    const { diverging, unverified } = await readBack.check(worker, info);
+    metrics.count('haptic_agent_unverified_total', '', unverified);
+    if (diverging.length === 0) return;
+    metrics.count('haptic_agent_drift_found_total', 'runtime', diverging.length);
+    log.warn('the worker is not what its operations say', { targets: diverging.slice(0, 32) });
+    await this.#owe();
+  }
+
+  /** A reload of what is applied, whatever comes between. */
+  async #owe(): Promise<void> {
+    const { holding, storage, deletes } = this.#pod;
+    holding.reloadOwed = true;
+    if (holding.pending === null && holding.applied !== null) this.#scheduleOwed(holding.applied);
+    await storage.saveState(holding, deletes.names());
   }
 
   async #fire(planId: Digest): Promise<void> {
@@ -130,9 +156,9 @@ export class Pacer {
     const { deleted, stuck } = await deletes.attempt(worker);
     if (stuck.length > 0) {
       log.warn('servers that only a reload removes', { servers: stuck.slice(0, 32) });
-      holding.reloadOwed = true;
-      if (holding.pending === null && holding.applied !== null) this.#scheduleOwed(holding.applied);
+      await this.#owe();
+    } else if (deleted > 0) {
+      await storage.saveState(holding, deletes.names());
     }
-    if (deleted > 0 || stuck.length > 0) await storage.saveState(holding, deletes.names());
   }
 }

@@ -10,6 +10,7 @@ import { Metrics } from './metrics.ts';
 import { Mutex } from './mutex.ts';
 import type { AgentOptions } from './options.ts';
 import { Plans } from './plans.ts';
+import { ReadBack } from './read-back.ts';
 import { Storage } from './storage.ts';
 import { Workshop } from './transition.ts';
 import { Tree } from './tree.ts';
@@ -31,6 +32,7 @@ export interface Pod {
   readonly master: Master;
   readonly deletes: DeleteQueue;
   readonly executor: Executor;
+  readonly readBack: ReadBack;
   readonly knownBad: KnownBad;
 }
 
@@ -56,6 +58,7 @@ export async function createPod(options: AgentOptions, log: Log): Promise<Pod> {
     master: new Master(options.masterSocket),
     deletes,
     executor: new Executor(worker, deletes),
+    readBack: new ReadBack(),
     knownBad: new KnownBad(),
   };
 }

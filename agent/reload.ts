@@ -22,12 +22,12 @@ const STEADY_ANSWERS = 3;
  */
 export async function reloadNow(pod: Pod, planId: Digest): Promise<ReloadResult> {
   const { holding, log, metrics } = pod;
-  const isNew = await oldOnes(pod);
+  const isNew = await newcomerTest(pod);
   const startedMs = Date.now();
   const answer = await pod.master.reload();
   if (answer.kind === 'down') return { kind: 'down' };
   holding.lastReloadMs = startedMs;
-  const worker = answer.kind === 'done' ? await newWorker(pod, isNew) : null;
+  const worker = answer.kind === 'done' && isNew ? await newWorker(pod, isNew) : null;
   const message = 'message' in answer ? answer.message : 'the new worker does not answer';
   const result: LastReload = {
     planId,
@@ -97,15 +97,16 @@ async function started(
   holding.worker = { pid: worker.pid, startMs: worker.startMs };
   promote(pod);
   pod.deletes.clear();
+  pod.readBack.clear();
   await pod.plans.restart();
 }
 
-/** Tells a new worker from those that are there now; nobody can be told apart when neither worker nor master answers. */
-async function oldOnes(pod: Pod): Promise<(info: WorkerInfo) => boolean> {
+/** @returns what tells a new worker from those of now; `undefined` when neither worker nor master answers */
+async function newcomerTest(pod: Pod): Promise<((info: WorkerInfo) => boolean) | undefined> {
   const before = await pod.worker.info();
   if (before !== null) return (info) => !sameWorker(info, before);
   const pids = await pod.master.workers();
-  return ({ pid }) => pids !== undefined && !pids.includes(pid);
+  return pids === undefined ? undefined : ({ pid }) => !pids.includes(pid);
 }
 
 /** @returns `null` when no other worker answers in time */

@@ -28,6 +28,7 @@ async function adopt(pod: Pod, info: WorkerInfo): Promise<void> {
   holding.reloadOwed = false;
   holding.worker = { pid: info.pid, startMs: info.startMs };
   pod.deletes.clear();
+  pod.readBack.clear();
   await pod.plans.restart();
   if (startedAfter && tree.intact) becomeRunning(pod);
   if (!first) metrics.count('haptic_agent_drift_found_total', 'worker');

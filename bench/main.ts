@@ -5,10 +5,12 @@ import { parseArgs } from 'node:util';
 import { type RenderFigures, measureRender } from './render.ts';
 import { measureStandalone, type StandaloneFigures } from './standalone.ts';
 
-const HELP = `usage: npm run bench -- [--n N[,N…]] [--json FILE] [--endpoint-rounds N] [--ingress-rounds N]
+const HELP = `usage: npm run bench -- [--n N[,N…]] [--json FILE] [--endpoint-rounds N] [--ingress-rounds N] [--storm] [--render-only]
 
 Measures rendering alone and the whole program over N applications (default 100, 1000, 10000), each an Ingress with a Service
-and five endpoints. HAProxy is $HAPROXY. Prints a table against the budgets; --json also writes the figures.
+and five endpoints. HAProxy is $HAPROXY. Prints a table against the budgets, and what rendering one change costs at the
+largest N compared with N = 100; --json also writes the figures. --storm adds 20 new Ingresses a second for 20 s,
+--render-only leaves the whole program out. Times depend on the machine, so none of them is asserted.
 `;
 
 const { values } = parseArgs({
@@ -17,14 +19,18 @@ const { values } = parseArgs({
     json: { type: 'string' },
     'endpoint-rounds': { type: 'string', default: '200' },
     'ingress-rounds': { type: 'string', default: '10' },
+    storm: { type: 'boolean', default: false },
+    'render-only': { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 });
 
 interface Figures {
   readonly render: RenderFigures;
-  readonly standalone: StandaloneFigures;
+  readonly standalone: StandaloneFigures | undefined;
 }
+
+type Row = readonly [what: string, measured: number, budget: number];
 
 /** Budgets of one N; those of 10,000 hold for every N unless another is given. */
 const budgetsOf = (n: number) => ({
@@ -39,41 +45,69 @@ const budgetsOf = (n: number) => ({
   agentMiB: 80,
 });
 
-const rowsOf = ({
-  render,
-  standalone,
-}: Figures): readonly (readonly [string, number, number])[] => {
+const rowsOf = ({ render, standalone }: Figures): readonly Row[] => {
   const budget = budgetsOf(render.n);
   return [
-    ['cold start to first applied, ms', standalone.coldStartMs, budget.coldStartMs],
     ['full render, ms', render.fullMs, budget.fullMs],
     ['render of one endpoint change, p50 ms', render.endpoint.p50, budget.incrementalP50],
     ['render of one Ingress change, p50 ms', render.ingress.p50, budget.incrementalP50],
-    ['endpoint change → applied, p50 ms', standalone.endpointApplied.p50, budget.endpointP50],
-    ['endpoint change → applied, p99 ms', standalone.endpointApplied.p99, budget.endpointP99],
-    ['reloads by endpoint changes', standalone.reloads.endpoint, 0],
-    ['new Ingress → first 200, p50 ms', standalone.ingressServed.p50, budget.ingressP50],
-    ['new Ingress → first 200, p99 ms', standalone.ingressServed.p99, budget.ingressP99],
-    ['reloads by new Ingresses', standalone.reloads.ingress, 0],
-    ['controller memory, MiB', standalone.controllerMiB, budget.controllerMiB],
-    ['agent memory, MiB', standalone.agentMiB, budget.agentMiB],
-    ['event loop delay, p99 ms', standalone.eventLoopDelayP99Ms, Infinity],
+    ['digest of the changed file, p50 ms', render.fileDigest.p50, Infinity],
     ['longest stall of a render, ms', render.longestStallMs, Infinity],
+    ...(standalone === undefined ? [] : standaloneRows(standalone, budget)),
   ];
+};
+
+const standaloneRows = (
+  standalone: StandaloneFigures,
+  budget: ReturnType<typeof budgetsOf>,
+): readonly Row[] => [
+  ['cold start to first applied, ms', standalone.coldStartMs, budget.coldStartMs],
+  ['endpoint change → applied, p50 ms', standalone.endpointApplied.p50, budget.endpointP50],
+  ['endpoint change → applied, p99 ms', standalone.endpointApplied.p99, budget.endpointP99],
+  ['reloads by endpoint changes', standalone.reloads.endpoint, 0],
+  ['new Ingress → first 200, p50 ms', standalone.ingressServed.p50, budget.ingressP50],
+  ['new Ingress → first 200, p99 ms', standalone.ingressServed.p99, budget.ingressP99],
+  ['reloads by new Ingresses', standalone.reloads.ingress, 0],
+  ...stormRows(standalone.storm),
+  ['controller memory, MiB', standalone.controllerMiB, budget.controllerMiB],
+  ['agent memory, MiB', standalone.agentMiB, budget.agentMiB],
+  ['event loop delay, p99 ms', standalone.eventLoopDelayP99Ms, Infinity],
+];
+
+const stormRows = (storm: StandaloneFigures['storm']): readonly Row[] =>
+  storm === undefined
+    ? []
+    : [
+        ['20 new Ingresses a second, p50 ms', storm.p50, 30],
+        ['20 new Ingresses a second, p99 ms', storm.p99, 150],
+      ];
+
+/** What one change costs at the largest N compared with N = 100: it is to follow the change, not the world. */
+const printRatios = (all: readonly Figures[]): void => {
+  const small = all.find(({ render }) => render.n === 100)?.render;
+  const large = all.map(({ render }) => render).sort((left, right) => right.n - left.n)[0];
+  if (small === undefined || large === undefined || large === small) return;
+  process.stdout.write(`\nN = ${String(large.n)} compared with N = 100\n`);
+  for (const kind of ['endpoint', 'ingress'] as const) {
+    const ratio = large[kind].p50 / small[kind].p50;
+    printRow([`render of one ${kind === 'ingress' ? 'Ingress' : kind} change, ratio`, ratio, 2]);
+  }
 };
 
 const print = (figures: Figures): void => {
   process.stdout.write(`\nN = ${String(figures.render.n)}\n`);
-  for (const [what, measured, budget] of rowsOf(figures)) {
-    const verdict = measured <= budget ? '' : 'missed';
-    const columns = [
-      what.padEnd(42),
-      measured.toFixed(1).padStart(10),
-      budgetText(budget).padStart(10),
-      verdict,
-    ];
-    process.stdout.write(`${columns.join('  ').trimEnd()}\n`);
-  }
+  for (const row of rowsOf(figures)) printRow(row);
+};
+
+const printRow = ([what, measured, budget]: Row): void => {
+  const verdict = measured <= budget ? '' : 'missed';
+  const columns = [
+    what.padEnd(42),
+    measured.toFixed(1).padStart(10),
+    budgetText(budget).padStart(10),
+    verdict,
+  ];
+  process.stdout.write(`${columns.join('  ').trimEnd()}\n`);
 };
 
 const budgetText = (budget: number): string => (budget === Infinity ? '-' : String(budget));
@@ -88,14 +122,18 @@ else {
   for (const n of values.n.split(',').map(Number)) {
     process.stderr.write(`measuring N = ${String(n)} …\n`);
     const render = await measureRender(n);
-    const standalone = await measureStandalone(n, {
-      haproxy,
-      endpointRounds: Number(values['endpoint-rounds']),
-      ingressRounds: Number(values['ingress-rounds']),
-    });
+    const standalone = values['render-only']
+      ? undefined
+      : await measureStandalone(n, {
+          haproxy,
+          endpointRounds: Number(values['endpoint-rounds']),
+          ingressRounds: Number(values['ingress-rounds']),
+          storm: values.storm,
+        });
     all.push({ render, standalone });
     print({ render, standalone });
   }
+  printRatios(all);
   if (values.json !== undefined)
     await writeFile(values.json, `${JSON.stringify(all, undefined, 2)}\n`);
 }

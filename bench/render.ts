@@ -21,6 +21,8 @@ export interface RenderFigures {
   /** One EndpointSlice, one Ingress changed: snapshot, routes, cells, plan. */
   readonly endpoint: Summary;
   readonly ingress: Summary;
+  /** Digest of the configuration file after a change, which a render leaves to whoever sends the file. */
+  readonly fileDigest: Summary;
   /** Longest slice between two yields to the event loop. */
   readonly longestStallMs: number;
 }
@@ -32,12 +34,16 @@ export const measureRender = async (n: number): Promise<RenderFigures> => {
   const stall = { ms: 0 };
   let snapshot = applyBatch(emptySnapshot(engine.watched), new Map(lists(n)));
   const fullMs = timed(() => render(engine, snapshot, stall));
+  const digests: number[] = [];
   const change = (resource: string, object: KubeObject): number => {
     const event: WatchEvent = { type: 'Upserted', object };
-    return timed(() => {
+    let result: RenderResult | undefined;
+    const ms = timed(() => {
       snapshot = applyBatch(snapshot, new Map([[resource, new Map([[eventKey(event), event]])]]));
-      render(engine, snapshot, stall);
+      result = render(engine, snapshot, stall);
     });
+    digests.push(timed(() => result?.ok === true && result.render.plan.config.digest));
+    return ms;
   };
   const [endpoint, routes]: [number[], number[]] = [[], []];
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -53,6 +59,7 @@ export const measureRender = async (n: number): Promise<RenderFigures> => {
     fullMs,
     endpoint: summary(endpoint),
     ingress: summary(routes),
+    fileDigest: summary(digests),
     longestStallMs: stall.ms,
   };
 };

@@ -17,6 +17,8 @@ export interface StandaloneFigures {
   readonly endpointApplied: Summary;
   /** File written → first answer of the new backend. */
   readonly ingressServed: Summary;
+  /** The same while 20 new ones come each second for 20 s; undefined: not measured. */
+  readonly storm: Summary | undefined;
   readonly reloads: { readonly endpoint: number; readonly ingress: number };
   readonly controllerMiB: number;
   readonly agentMiB: number;
@@ -27,7 +29,11 @@ export interface StandaloneOptions {
   readonly haproxy: string;
   readonly endpointRounds: number;
   readonly ingressRounds: number;
+  readonly storm: boolean;
 }
+
+/** New Ingresses a second, and for how many seconds. */
+const STORM = { perSecond: 20, seconds: 20 };
 
 interface LogLine {
   readonly at: number;
@@ -56,18 +62,23 @@ export const measureStandalone = async (
     await pause(2_000);
     const endpoint = await endpointRounds(program, manifests, options.endpointRounds);
     const afterEndpoint = program.reloads();
-    const served = await ingressRounds(
+    const ingress = await ingressRounds(
       program,
       { manifests, backend: backend.port },
       options.ingressRounds,
     );
+    const afterIngress = program.reloads();
+    const storm = options.storm
+      ? await stormRounds(program, { manifests, backend: backend.port })
+      : undefined;
     await pause(7_000);
     return {
       n,
       coldStartMs,
       endpointApplied: summary(endpoint),
-      ingressServed: summary(served),
-      reloads: { endpoint: afterEndpoint - 1, ingress: program.reloads() - afterEndpoint },
+      ingressServed: summary(ingress),
+      storm: storm && summary(storm),
+      reloads: { endpoint: afterEndpoint - 1, ingress: afterIngress - afterEndpoint },
       ...(await program.memory()),
       eventLoopDelayP99Ms: await program.metric(
         'haptic_event_loop_delay_seconds{quantile="0.99"}',
@@ -107,13 +118,44 @@ const ingressRounds = async (
 ): Promise<readonly number[]> => {
   const samples: number[] = [];
   for (let round = 0; round < rounds; round += 1) {
-    const name = `new-${String(round)}`;
-    const startedAt = performance.now();
-    await writeList(manifests, `${name}.json`, application(name, 'default', [backend]));
-    while ((await statusOf(program.httpPort, `${name}.example.test`)) !== 200) await pause(1);
-    samples.push(performance.now() - startedAt);
+    samples.push(
+      await served(program, { manifests, backend, name: `new-${String(round)}`, everyMs: 1 }),
+    );
   }
   return samples;
+};
+
+/** New applications at a fixed rate, however long each takes; every one is polled until its backend answers. */
+const stormRounds = (
+  program: Program,
+  world: { readonly manifests: string; readonly backend: number },
+): Promise<readonly number[]> =>
+  Promise.all(
+    Array.from({ length: STORM.perSecond * STORM.seconds }, async (_, index) => {
+      await pause((index * 1_000) / STORM.perSecond);
+      return served(program, { ...world, name: `storm-${String(index)}`, everyMs: 5 });
+    }),
+  );
+
+/** Milliseconds from writing a new application to the first answer of its backend. */
+const served = async (
+  program: Program,
+  {
+    manifests,
+    backend,
+    name,
+    everyMs,
+  }: {
+    readonly manifests: string;
+    readonly backend: number;
+    readonly name: string;
+    readonly everyMs: number;
+  },
+): Promise<number> => {
+  const startedAt = performance.now();
+  await writeList(manifests, `${name}.json`, application(name, 'default', [backend]));
+  while ((await statusOf(program.httpPort, `${name}.example.test`)) !== 200) await pause(everyMs);
+  return performance.now() - startedAt;
 };
 
 const statusOf = (port: number, host: string): Promise<number> =>

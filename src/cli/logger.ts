@@ -1,6 +1,6 @@
 import { pino, type DestinationStream, type Logger } from 'pino';
 import { PinoPretty } from 'pino-pretty';
-import type { LogLine } from '../sinks/log.ts';
+import type { LogLine } from '../sinks/log-line.ts';
 
 /** Levels of `--log-level`, the most talkative first. */
 export const LEVELS: readonly string[] = ['debug', 'info', 'warn', 'error'];

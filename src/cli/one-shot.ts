@@ -13,7 +13,7 @@ import {
 import type { ConfigEvent } from '../ports.ts';
 import type { Render, RenderResult } from '../render/render.ts';
 import type { Problem } from '../snapshot/problem.ts';
-import { describeProblem } from '../sinks/log.ts';
+import { describeProblem } from '../sinks/log-problems.ts';
 import { directorySource } from '../streams/directory.ts';
 import { snapshots } from '../streams/snapshots.ts';
 import { CommandError, EXIT, type Terminal } from './command.ts';

@@ -1,4 +1,6 @@
 import { spawn } from 'node:child_process';
+import { constants } from 'node:os';
+import { basename } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Observable } from 'rxjs';
 
@@ -7,6 +9,8 @@ export type ProcessEvent =
   | { readonly type: 'line'; readonly stream: 'stdout' | 'stderr'; readonly text: string };
 
 export interface ProcessOptions {
+  /** What messages call it. Default: the last part of `command`. */
+  readonly name?: string;
   readonly command: string;
   readonly arguments: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
@@ -28,6 +32,7 @@ export class ProcessEnded extends Error {
  */
 export const childProcess = (options: ProcessOptions): Observable<ProcessEvent> =>
   new Observable((subscriber) => {
+    const name = options.name ?? basename(options.command);
     const child = spawn(options.command, options.arguments, {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: options.environment ?? {},
@@ -38,17 +43,16 @@ export const childProcess = (options: ProcessOptions): Observable<ProcessEvent> 
     let lastWords: readonly string[] = [];
     child.on('error', (error) => {
       ended = true;
-      subscriber.error(new ProcessEnded(`${options.command}: ${error.message}`, { cause: error }));
+      subscriber.error(new ProcessEnded(`${name} cannot run: ${error.message}`, { cause: error }));
     });
     child.on('spawn', () => {
       subscriber.next({ type: 'started', pid: child.pid ?? 0 });
     });
     child.on('close', (code, signal) => {
       ended = true;
-      const how = signal === null ? `status ${String(code)}` : `signal ${signal}`;
       const failed = code !== null && code !== 0 && lastWords.length > 0;
       const why = failed ? `: ${lastWords.join(' / ')}` : '';
-      subscriber.error(new ProcessEnded(`${options.command} ended with ${how}${why}`));
+      subscriber.error(new ProcessEnded(`${name} ended with ${howEnded(code, signal)}${why}`));
     });
     for (const stream of ['stdout', 'stderr'] as const) {
       createInterface({ input: child[stream] }).on('line', (text) => {
@@ -66,3 +70,11 @@ export const childProcess = (options: ProcessOptions): Observable<ProcessEvent> 
       });
     };
   });
+
+/** A master that ends because its worker was killed gives 128 and the signal as its status. */
+const howEnded = (code: number | null, signal: string | null): string => {
+  if (signal !== null) return `signal ${signal}`;
+  const number = (code ?? 0) - 128;
+  const [name] = Object.entries(constants.signals).find(([, one]) => one === number) ?? [];
+  return name === undefined ? `status ${String(code)}` : `status ${String(code)} (${name})`;
+};

@@ -23,17 +23,19 @@ import {
 import { controller } from '../controller.ts';
 import { createChecker } from '../gate/checker.ts';
 import { httpServer } from '../http/server.ts';
-import { initialStatus, isConfirming, statusStep, type Status } from '../http/status.ts';
+import { initialStatus, isConfirming, statusStepAt, type Status } from '../http/status.ts';
 import type { Notification, Observer, ResourceSource } from '../ports.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { createAgentClient } from '../sinks/agent-client.ts';
-import { createLog, type LogLine } from '../sinks/log.ts';
+import type { LogLine } from '../sinks/log-line.ts';
+import { createLog } from '../sinks/log.ts';
 import { createMetrics } from '../sinks/metrics.ts';
 import { processMetrics } from '../sinks/process-metrics.ts';
 import { countingWatchEvents } from '../sinks/watch-metrics.ts';
 import { standaloneLeader, standalonePod, standalonePods } from '../streams/standalone.ts';
 import { compiledConfigs } from './compile.ts';
 import { demoBackends, demoPorts } from './demo.ts';
+import { fittingHeap } from './heap.ts';
 import { writeLine } from './logger.ts';
 import { agentProgram } from './programs.ts';
 import type { StateDirectory } from './state-directory.ts';
@@ -147,10 +149,12 @@ const watchStatus = ({ logger, haproxy, source }: StandaloneSettings, isolation:
   });
   const record = createMetrics(registry, read);
   const linesOf = createLog();
+  const fitHeap = fittingHeap();
   const observe: Observer = ({ notifications$ }) =>
     notifications$.pipe(
       tap((event: Notification) => {
-        status = statusStep(status, event);
+        if (event.type === 'Snapshot') fitHeap(event.snapshot);
+        status = statusStepAt(new Date().toISOString())(status, event);
         record(event);
         for (const line of linesOf(event)) writeLine(logger, line);
       }),

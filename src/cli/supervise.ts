@@ -54,6 +54,7 @@ const haproxy = (options: SuperviseOptions): Observable<SupervisorEvent> => {
     return from(ready).pipe(
       switchMap(() =>
         childProcess({
+          name: 'haproxy',
           command: options.haproxy,
           arguments: [
             '-W',
@@ -82,6 +83,7 @@ const agent = ({
 }: SuperviseOptions): Observable<SupervisorEvent> => {
   const [command, ...program] = agentProgram;
   return childProcess({
+    name: 'agent',
     command: command ?? process.execPath,
     arguments: [
       ...program,

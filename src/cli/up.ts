@@ -206,6 +206,7 @@ const introduction = (settings: StandaloneSettings, manifests: string): string =
     `  HAProxy ${settings.haproxy.version} (${settings.haproxy.path})`,
     `  state   ${settings.state.root}`,
     `  listens on http ${String(settings.httpPort)}, https ${String(settings.httpsPort)}, HAProxy's metrics ${String(settings.statsPort)}`,
+    "  log     below; HAProxy's own, with every request, at --log-level debug",
     `  status  http://127.0.0.1:${String(settings.metricsPort)}/debug/vars, /metrics, /readyz`,
     '',
   ].join('\n');

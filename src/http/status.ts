@@ -31,6 +31,8 @@ export interface GateStatus {
   readonly phase: GatePhase;
   readonly accepted: Digest | undefined;
   readonly lastVerdict: string | undefined;
+  /** The plan that verdict is about. */
+  readonly lastVerdictPlanId: Digest | undefined;
   /** HAProxy's own words, or why there was no verdict. */
   readonly lastMessage: string | undefined;
   /** Where a refusal comes from: templates and objects. */
@@ -40,6 +42,8 @@ export interface GateStatus {
 export interface AgentStatus {
   readonly name: string;
   readonly state: AgentState | undefined;
+  /** When `state` was read, ISO 8601. */
+  readonly readAt: string | undefined;
   readonly planId: Digest | undefined;
   readonly lastOutcome: string | undefined;
   /** Why the last reload was needed. */
@@ -63,6 +67,7 @@ export const initialStatus = (startedAt: string, minPods = 0): Status => ({
     phase: 'open',
     accepted: undefined,
     lastVerdict: undefined,
+    lastVerdictPlanId: undefined,
     lastMessage: undefined,
     lastProblems: [],
   },
@@ -71,16 +76,26 @@ export const initialStatus = (startedAt: string, minPods = 0): Status => ({
   minPods,
 });
 
-/** The status after one more notification. Pure. */
-export const statusStep = (status: Status, event: Notification): Status => {
-  const change = changes[event.type] as
-    ((status: Status, event: Notification) => Partial<Status>) | undefined;
-  return change === undefined ? status : { ...status, ...change(status, event) };
-};
+/** The status after one more notification, of which it is known when it came (ISO 8601). Pure. */
+export const statusStepAt =
+  (now: string | undefined) =>
+  (status: Status, event: Notification): Status => {
+    const change = changes[event.type] as
+      | ((status: Status, event: Notification, now: string | undefined) => Partial<Status>)
+      | undefined;
+    return change === undefined ? status : { ...status, ...change(status, event, now) };
+  };
+
+/** The same where times do not matter. */
+export const statusStep = statusStepAt(undefined);
 
 type Of<T extends Notification['type']> = Extract<Notification, { type: T }>;
 type Changes = {
-  readonly [T in Notification['type']]?: (status: Status, event: Of<T>) => Partial<Status>;
+  readonly [T in Notification['type']]?: (
+    status: Status,
+    event: Of<T>,
+    now: string | undefined,
+  ) => Partial<Status>;
 };
 
 const changes: Changes = {
@@ -101,6 +116,7 @@ const changes: Changes = {
     gate: {
       ...gate,
       lastVerdict: checked.verdict.result,
+      lastVerdictPlanId: checked.planId,
       lastMessage: verdictMessage(checked.verdict),
       lastProblems: checked.verdict.result === 'refused' ? checked.verdict.problems : [],
     },
@@ -122,7 +138,7 @@ const changes: Changes = {
   ApplyFailed: (status, { pod, message }) => withAgent(status, pod, { lastError: message }),
   UpToDate: (status, { pod, planId }) =>
     withAgent(status, pod, { planId, lastError: undefined, confirmed: true }),
-  AgentState: (status, { pod, state }) => withAgent(status, pod, { state }),
+  AgentState: (status, { pod, state }, readAt) => withAgent(status, pod, { state, readAt }),
   PodGone: ({ agents }, { pod }) => ({
     agents: Object.fromEntries(Object.entries(agents).filter(([key]) => key !== pod.key)),
   }),
@@ -144,6 +160,7 @@ const verdictMessage = (verdict: Of<'Checked'>['checked']['verdict']): string | 
 
 const noAgent: Omit<AgentStatus, 'name'> = {
   state: undefined,
+  readAt: undefined,
   planId: undefined,
   lastOutcome: undefined,
   lastReasons: [],
@@ -179,6 +196,19 @@ export const readiness = (
   return { ready: reasons.length === 0, reasons };
 };
 
+/**
+ * The agents by the name that logs and metrics call their pod; of several pods with one name the later ones by their keys.
+ */
+const agentsByName = (
+  agents: Readonly<Record<string, AgentStatus>>,
+): Readonly<Record<string, AgentStatus & { readonly key: string }>> => {
+  const named = new Map<string, AgentStatus & { readonly key: string }>();
+  for (const [key, agent] of Object.entries(agents)) {
+    named.set(named.has(agent.name) ? key : agent.name, { key, ...agent });
+  }
+  return Object.fromEntries(named);
+};
+
 /** What `/debug/vars` shows: the status with renders and snapshots reduced to ids and counts. */
 export const debugVars = (status: Status): Readonly<Record<string, unknown>> => ({
   ...status,
@@ -195,6 +225,7 @@ export const debugVars = (status: Status): Readonly<Record<string, unknown>> => 
     durationMs: status.render.durationMs,
     problems: status.render.newest.problems,
   },
+  agents: agentsByName(status.agents),
   readiness: readiness(status),
 });
 

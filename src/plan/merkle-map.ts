@@ -9,6 +9,8 @@ export interface MerkleMap<V extends { readonly digest: Digest }> {
   readonly size: number;
   /** Digest over all keys and record digests. */
   readonly digest: Digest;
+  /** Computes what {@link digest} is made of and is not known yet, in steps of less than a millisecond. */
+  digesting(): Generator<void>;
   get(key: string): V | undefined;
   /** Sorted by code units; kept once computed. */
   keys(): readonly string[];
@@ -80,6 +82,14 @@ class ShardedMerkleMap<V extends Digested> implements MerkleMap<V> {
       JSON.stringify(['map', ...Array.from({ length: GROUPS }, (_, group) => this.#group(group))]),
     );
     return this.#tree.root;
+  }
+
+  *digesting(): Generator<void> {
+    for (let group = 0; group < GROUPS; group += 1) {
+      if (this.#tree.groups[group] !== undefined) continue;
+      this.#group(group);
+      yield;
+    }
   }
 
   get(key: string): V | undefined {

@@ -2,7 +2,7 @@ import type { Digest, FileKind, ServerState } from '../protocol/protocol.ts';
 import type { MerkleMap } from './merkle-map.ts';
 
 /**
- * What a render declares about its structure (docs/adr/0014-ids-are-merkle-hashes.md). Everything is immutable, every part carries the
+ * What a render declares about its structure (docs/adr/0008-ids-are-merkle-hashes.md). Everything is immutable, every part carries the
  * SHA-256 of its canonical encoding, and `id` is the digest over the digests of the parts, so equal digests need not be
  * descended into and two plans that differ in one byte anywhere have different ids.
  */

@@ -42,6 +42,7 @@ export function* assembleMaps(
     const path = filePath(config.dataplane, 'map', name);
     const text = map.chunks.chunk;
     const { entries } = map;
+    yield* entries.digesting();
     const record = planMap(
       { path, ordered, entries, text: digests.of(text, path), size: text.size },
       digest,

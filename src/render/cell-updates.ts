@@ -72,9 +72,11 @@ export const updatedLines = (
 ): Lines => {
   const byOwner = new Map<string, readonly (readonly [string, string])[] | undefined>();
   const chunks = new Map<string, Chunk | undefined>();
-  for (const { owner, after } of updates) {
-    const now = after === undefined ? [] : pairs(after.effects);
-    if (now.length === 0 && !lines.byOwner.has(owner)) continue;
+  const pairsOf = (result: CellResult | undefined): readonly (readonly [string, string])[] =>
+    result === undefined ? [] : pairs(result.effects);
+  for (const { owner, before, after } of updates) {
+    const now = pairsOf(after);
+    if (now.length === 0 && pairsOf(before).length === 0) continue;
     byOwner.set(owner, now.length === 0 ? undefined : now);
     const text = now
       .map(([key, value]) => (value === '' ? `${key}\n` : `${key} ${value}\n`))
@@ -90,9 +92,9 @@ export const updatedNotable = (
   updates: readonly CellUpdate[],
 ): PersistentMap<CellResult> => {
   const changes = new Map<string, CellResult | undefined>();
-  for (const { owner, after } of updates) {
+  for (const { owner, before, after } of updates) {
     if (after !== undefined && isNotable(after)) changes.set(owner, after);
-    else if (notable.has(owner)) changes.set(owner, undefined);
+    else if (before !== undefined && isNotable(before)) changes.set(owner, undefined);
   }
   return notable.with(changes);
 };

@@ -103,6 +103,7 @@ function* commitBackends(
   const texts = new Map(sorted.map(([name, one]) => [name, one?.text]));
   yield;
   const backends = yield* withSlices(before.backends, records);
+  yield* backends.digesting();
   const chunks = yield* withSlices(before.backendChunks, texts);
   return { claims: ledger, backends, chunks };
 }

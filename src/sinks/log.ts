@@ -1,40 +1,48 @@
+import type { GatePhase } from '../gate/verdict.ts';
 import type { Notification } from '../ports.ts';
+import type { AgentState } from '../protocol/protocol.ts';
 import type { Problem } from '../snapshot/problem.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { commitMs } from './change-latency.ts';
+import type { LogLine } from './log-line.ts';
+import { OpenProblems } from './log-problems.ts';
 
-/** One line of the log. `fields` holds ids, counts and durations, never content. */
-export interface LogLine {
-  readonly level: 'debug' | 'info' | 'warn' | 'error';
-  readonly message: string;
-  readonly fields: Readonly<Record<string, unknown>>;
+/** What lines depend on besides their event. */
+interface Memory {
+  /** Configuration whose first snapshot is awaited. */
+  syncing: boolean;
+  phase: GatePhase;
+  /** Keys of pods that nothing was ever applied to. */
+  readonly bare: Set<string>;
 }
 
 /**
  * Returns what turns each event into the lines that tell a person what happened; nothing for what only machines care about.
- * A problem that lasts is told once: again only after it was gone.
+ * A problem that lasts is told once: again only after it was gone, which is told as well.
  */
 export const createLog = (): ((event: Notification) => readonly LogLine[]) => {
-  const open = new Map<ProblemList, ReadonlySet<Problem | string>>();
-  const unTold = (list: ProblemList, problems: readonly Problem[]): readonly Problem[] => {
-    const before = open.get(list);
-    // By identity first: of thousands of problems most are those of the render before.
-    open.set(list, new Set(problems.flatMap((problem) => [problem, describeProblem(problem)])));
-    return problems.filter(
-      (problem) => before?.has(problem) !== true && before?.has(describeProblem(problem)) !== true,
-    );
-  };
-  let syncing = true;
+  const open = new OpenProblems();
+  const memory: Memory = { syncing: true, phase: 'open', bare: new Set() };
   return (event) => {
-    if (event.type === 'ConfigLoaded') syncing = true;
-    if (event.type === 'Snapshot' && syncing) {
-      syncing = false;
-      return [syncedLine(event.snapshot)];
-    }
-    const told = lines[event.type] as ((event: Notification) => readonly LogLine[]) | undefined;
-    return [...(told?.(event) ?? []), ...problemLines(event, unTold)];
+    const told = lines[event.type] as
+      ((event: Notification, memory: Readonly<Memory>) => readonly LogLine[]) | undefined;
+    const result = [...(told?.(event, memory) ?? []), ...problemLines(event, open)];
+    remember(memory, event);
+    return result;
   };
 };
+
+const remember = (memory: Memory, event: Notification): void => {
+  if (event.type === 'ConfigLoaded') memory.syncing = true;
+  else if (event.type === 'Snapshot') memory.syncing = false;
+  else if (event.type === 'GateChanged') memory.phase = event.phase;
+  else if (event.type === 'AgentState' && isBare(event.state)) memory.bare.add(event.pod.key);
+  else if (event.type === 'AgentState' || event.type === 'PodGone') {
+    memory.bare.delete(event.pod.key);
+  }
+};
+
+const isBare = ({ roles }: AgentState): boolean => roles.applied === null && roles.running === null;
 
 /** The first snapshot of a configuration holds everything: counts say more than its last change. */
 const syncedLine = (snapshot: Snapshot): LogLine => {
@@ -48,32 +56,53 @@ const syncedLine = (snapshot: Snapshot): LogLine => {
   });
 };
 
-/** Lists of problems that are told anew as a whole each time. */
-type ProblemList = 'source' | 'config' | 'render';
+const changedLine = (snapshot: Snapshot): LogLine =>
+  line('info', `changed: ${describeChanges(snapshot.changes)}`, {
+    version: snapshot.version,
+    changes: snapshot.changes.length,
+  });
 
-/** The problems that an event brings and that were not told before. Pure. */
-const problemLines = (
-  event: Notification,
-  unTold: (list: ProblemList, problems: readonly Problem[]) => readonly Problem[],
-): readonly LogLine[] => {
+/** Lines for the problems that an event brings or ends. */
+const problemLines = (event: Notification, open: OpenProblems): readonly LogLine[] => {
   switch (event.type) {
     case 'SourceProblems':
-      return unTold('source', event.problems).map(problemLine);
+      return open.update('source', event.problems);
     case 'ConfigRefused':
-      return unTold('config', event.problems).map(problemLine);
+      return open.update('config', event.problems);
     case 'ConfigLoaded':
-      return unTold('config', []).map(problemLine);
+      return open.update('config', []);
     case 'Rendered':
-      return unTold('render', event.render.problems).map(problemLine);
+      return [...open.update('failure', []), ...open.update('render', event.render.problems)];
     case 'RenderFailed':
-      return unTold('render', event.failure.problems).map(problemLine);
+      return open.update('failure', event.failure.problems);
+    case 'Checked': {
+      const { verdict } = event.checked;
+      if (verdict.result === 'inconclusive') return [];
+      return open.update('gate', verdict.result === 'refused' ? perLine(verdict.problems) : []);
+    }
     default:
       return [];
   }
 };
 
+/** One problem for each template line and object: a snippet that is printed in two frontends is told once. */
+const perLine = (problems: readonly Problem[]): readonly Problem[] => {
+  const kept = new Map<string, Problem>();
+  for (const problem of problems) {
+    const { place, object } = problem;
+    const key = JSON.stringify(place === undefined ? [problem.message] : [place, object]);
+    if (!kept.has(key)) kept.set(key, problem);
+  }
+  return [...kept.values()];
+};
+
 type Of<T extends Notification['type']> = Extract<Notification, { type: T }>;
-type Lines = { readonly [T in Notification['type']]?: (event: Of<T>) => readonly LogLine[] };
+type Lines = {
+  readonly [T in Notification['type']]?: (
+    event: Of<T>,
+    memory: Readonly<Memory>,
+  ) => readonly LogLine[];
+};
 
 const line = (
   level: LogLine['level'],
@@ -88,12 +117,7 @@ const lines: Lines = {
     }),
   ],
   ConfigRefused: () => [line('error', 'configuration refused, the one before stays in force')],
-  Snapshot: ({ snapshot }) => [
-    line('info', `changed: ${describeChanges(snapshot.changes)}`, {
-      version: snapshot.version,
-      changes: snapshot.changes.length,
-    }),
-  ],
+  Snapshot: ({ snapshot }, { syncing }) => [syncing ? syncedLine(snapshot) : changedLine(snapshot)],
   Rendered: ({ render, durationMs }) => [
     line(
       'info',
@@ -111,9 +135,9 @@ const lines: Lines = {
       durationMs,
     }),
   ],
-  GateChanged: ({ phase, accepted }) => [
+  GateChanged: ({ phase, accepted }, memory) => [
     line(
-      phase === 'open' ? 'info' : 'warn',
+      phase === memory.phase ? 'debug' : phase === 'open' ? 'info' : 'warn',
       `gate is ${phase}${accepted === undefined ? '' : `, accepted ${short(accepted)}`}`,
       { phase, accepted },
     ),
@@ -127,7 +151,8 @@ const lines: Lines = {
     ),
   ],
   // A rejected apply is told by the failure that follows, with what is done about it.
-  Applied: (event) => (event.outcome.outcome === 'rejected' ? [] : [appliedLine(event)]),
+  Applied: (event, { bare }) =>
+    event.outcome.outcome === 'rejected' ? [] : [appliedLine(event, bare.has(event.pod.key))],
   UpToDate: ({ pod, planId }) => [
     line('debug', `${pod.name}: holds ${short(planId)} already`, { pod: pod.name, planId }),
   ],
@@ -138,13 +163,13 @@ const lines: Lines = {
           planId,
           durationMs,
         })
-      : line('error', `${pod.name}: reload of ${short(planId)} failed: ${message}`, {
+      : line('error', `${pod.name}: reload of ${short(planId)} failed: ${oneLine(message)}`, {
           pod: pod.name,
           planId,
         }),
   ],
   ApplyFailed: ({ pod, cause, message, retryInMs }) => [
-    line('error', `${pod.name}: ${cause}: ${message}; next try in ${ms(retryInMs)}`, {
+    line('error', `${pod.name}: ${cause}: ${oneLine(message)}; next try in ${ms(retryInMs)}`, {
       pod: pod.name,
       cause,
       retryInMs,
@@ -179,34 +204,19 @@ const checkedLines = ({
     return [line('info', `checked ${short(planId)}: passed in ${ms(durationMs)}`, fields)];
   }
   if (verdict.result === 'inconclusive') {
-    return [line('warn', `checked ${short(planId)}: no verdict: ${verdict.cause}`, fields)];
+    const cause = oneLine(verdict.cause);
+    return [line('warn', `checked ${short(planId)}: no verdict: ${cause}`, fields)];
   }
-  return [
-    line('error', `checked ${short(planId)}: HAProxy refuses it: ${verdict.message}`, fields),
-    ...verdict.problems.map(problemLine),
-  ];
+  // The problems that follow hold HAProxy's words, with the template line each comes from.
+  const words = verdict.problems.length === 0 ? `: ${oneLine(verdict.message)}` : '';
+  return [line('error', `checked ${short(planId)}: refused in ${ms(durationMs)}${words}`, fields)];
 };
 
-const appliedLine = ({
-  pod,
-  planId,
-  verdict,
-  reverted,
-  outcome,
-  operations,
-  reasons,
-  durationMs,
-}: Of<'Applied'>): LogLine => {
-  const how = {
-    runtime: `by ${plural(operations, 'runtime operation')}, no reload`,
-    files: 'files only, no reload',
-    noop: 'nothing to do',
-    reload: `by a reload (${reasons.join('; ')})`,
-    scheduled: `reload in ${ms(outcome.reloadInMs ?? 0)} (${reasons.join('; ')})`,
-    rejected: 'rejected',
-  }[outcome.outcome];
-  const what = reverted ? 'reverted to' : 'applied';
-  return line('info', `${pod.name}: ${what} ${short(planId)} ${how} in ${ms(durationMs)}`, {
+const appliedLine = (event: Of<'Applied'>, isFirst: boolean): LogLine => {
+  const { pod, planId, verdict, outcome, operations, durationMs } = event;
+  const isUnknown = event.causes.length === 1 && event.causes[0] === 'unknown-baseline';
+  const reasons = isFirst && isUnknown ? ['first apply'] : event.reasons;
+  return line('info', `${pod.name}: ${describeApply(event, reasons.join('; '))}`, {
     pod: pod.name,
     planId,
     verdict,
@@ -218,34 +228,23 @@ const appliedLine = ({
   });
 };
 
-/** One problem as a line: object, field, reason, what is wrong, what to do. */
-export const problemLine = (problem: Problem): LogLine =>
-  line(problem.severity === 'error' ? 'error' : 'warn', describeProblem(problem), {
-    reason: problem.reason,
-    ...(problem.object === undefined ? {} : { object: problem.object }),
-    ...(problem.field === undefined ? {} : { field: problem.field }),
-    ...(problem.place === undefined ? {} : { place: problem.place }),
-  });
-
-/** The same as text, for command output. */
-export const describeProblem = ({
-  object,
-  field,
-  place,
-  message,
-  reason,
-  nextStep,
-}: Problem): string => {
-  const where = [
-    place === undefined
-      ? ''
-      : `${place.source}${place.line === undefined ? '' : `:${String(place.line)}`}${place.column === undefined ? '' : `:${String(place.column)}`}`,
-    object === undefined
-      ? ''
-      : `${object.kind} ${object.namespace === '' ? '' : `${object.namespace}/`}${object.name}`,
-    field ?? '',
-  ].filter((part) => part !== '');
-  return `${[...where, reason].join(': ')}: ${message} ${nextStep}`.trim();
+const describeApply = (
+  { planId, reverted, outcome, operations, durationMs }: Of<'Applied'>,
+  reasons: string,
+): string => {
+  const took = ms(durationMs);
+  if (outcome.outcome === 'scheduled') {
+    const what = reverted ? 'old files of' : 'files of';
+    return `${what} ${short(planId)} written in ${took}, reload in ${ms(outcome.reloadInMs ?? 0)} (${reasons})`;
+  }
+  const how = {
+    runtime: `by ${plural(operations, 'runtime operation')}, no reload`,
+    files: 'files only, no reload',
+    noop: 'nothing to do',
+    reload: `by a reload (${reasons})`,
+    rejected: 'rejected',
+  }[outcome.outcome];
+  return `${reverted ? 'reverted to' : 'applied'} ${short(planId)} ${how} in ${took}`;
 };
 
 const describeChanges = (
@@ -272,3 +271,10 @@ const ms = (value: number): string =>
   value >= 1_000 ? `${(value / 1_000).toFixed(1)} s` : `${value.toFixed(value < 10 ? 1 : 0)} ms`;
 const plural = (count: number, word: string): string =>
   `${String(count)} ${word}${count === 1 ? '' : 's'}`;
+/** Alerts of HAProxy come one a line. */
+const oneLine = (text: string): string =>
+  text
+    .split('\n')
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
+    .join(' | ');

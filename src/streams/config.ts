@@ -1,4 +1,15 @@
-import { distinctUntilChanged, map, type Observable, scan } from 'rxjs';
+import {
+  connect,
+  distinctUntilChanged,
+  map,
+  merge,
+  type MonoTypeOperatorFunction,
+  type Observable,
+  scan,
+  skip,
+  take,
+} from 'rxjs';
+import { foldByKey } from '../operators/fold-by-key.ts';
 import type { ResourceSource } from '../ports.ts';
 import {
   parseConfig,
@@ -22,20 +33,22 @@ export const CONFIG_RESOURCE: WatchedResource = {
   indexBy: ['metadata.namespace', 'metadata.name'],
   ignoreFields: ['metadata.managedFields', 'status'],
   store: 'full',
-  debounceMs: 0,
+  // An editor may write a file in several steps: the steps between are no configuration anybody meant.
+  debounceMs: 100,
   maxWaitMs: 1_000,
 };
 
 /**
  * The configuration of a source: its first `HAProxyTemplateConfig` by namespace and name, merged over the libraries;
- * without one the libraries alone. Emits when the result differs: another generation, or other reasons for a refusal.
- * Errors only when the source does.
+ * without one the libraries alone. The first one comes at once, later ones after a quiet window of 100 ms. Emits when the
+ * result differs: another generation, or other reasons for a refusal. Errors only when the source does.
  */
 export const directoryConfig = (
   source: ResourceSource,
   options: ParseConfigOptions,
 ): Observable<ParsedConfig> =>
   configObjects(source).pipe(
+    settledAfterFirst,
     map(([object]) => object),
     distinctUntilChanged(),
     map((object) => parseConfig(object, options)),
@@ -52,6 +65,21 @@ const configObjects = (source: ResourceSource): Observable<readonly KubeObject[]
     scan(applyEvent, new Map<ObjectKey, KubeObject>() as ReadonlyMap<ObjectKey, KubeObject>),
     map((objects) => [...objects.values()].sort(byNamespaceAndName)),
   );
+
+/** The first value at once; of later ones the newest when none has come for a while. */
+const settledAfterFirst: MonoTypeOperatorFunction<readonly KubeObject[]> = connect((objects$) =>
+  merge(
+    objects$.pipe(take(1)),
+    objects$.pipe(
+      skip(1),
+      foldByKey(() => 'newest', {
+        quietMs: CONFIG_RESOURCE.debounceMs,
+        maxWaitMs: CONFIG_RESOURCE.maxWaitMs,
+      }),
+      map((newest) => newest.get('newest') ?? []),
+    ),
+  ),
+);
 
 const applyEvent = (
   objects: ReadonlyMap<ObjectKey, KubeObject>,

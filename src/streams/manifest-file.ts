@@ -158,7 +158,7 @@ const linesBeforeContent = (text: string): number =>
 const unreadable = (path: string, linesBefore: number, error: YamlError): Problem => ({
   severity: 'error',
   reason: 'InvalidYAML',
-  message: `${path} is not valid YAML: ${error.reason}.`,
+  message: `The file is not valid YAML: ${error.reason}.`,
   nextStep: 'Correct the file; until then its last good content stays in use.',
   place: { source: path, line: linesBefore + error.line, column: error.column },
 });
@@ -171,11 +171,12 @@ const invalid = (refusal: {
   readonly message: string;
 }): Problem => {
   const [, kind, namespace, name] = (refusal.identity ?? '').split(' ');
+  const wrong = [refusal.field, refusal.message].filter((part) => part !== '').join(' ');
   const subject = name === undefined ? 'A document' : `${kind ?? ''} ${namespace ?? ''}/${name}`;
   return {
     severity: 'error',
     reason: 'InvalidObject',
-    message: `${subject} in ${refusal.path} is not a valid object: ${joined(refusal.field, '')} ${refusal.message}.`,
+    message: `${subject} is not a valid object: ${wrong}.`,
     nextStep: 'Correct the manifest; an earlier valid state of the object stays in use until then.',
     field: refusal.field,
     place: { source: refusal.path, line: refusal.line },

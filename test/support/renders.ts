@@ -38,8 +38,8 @@ export const defaultSettings: DataplaneSettings = {
   configPublishIntervalMs: 10_000,
   baseDir: '/etc/haproxy',
   mapsDir: 'maps',
-  sslCertsDir: 'ssl',
-  generalStorageDir: 'files',
+  sslCertsDir: 'certs',
+  generalStorageDir: 'general',
   configFile: 'haproxy.cfg',
 };
 

@@ -150,8 +150,13 @@ export const printed = (
 };
 
 /** The first problem with which a template fails while it is rendered. */
-export const failureOf = (template: string, objects: readonly KubeObject[] = []): Problem => {
-  const result = runSteps(engineOf({ main: `${HEAD}${template}` }), snapshotOf(objects));
+export const failureOf = (
+  template: string,
+  objects: readonly KubeObject[] = [],
+  parts: TemplateParts = {},
+): Problem => {
+  const engine = engineOf({ ...parts, main: `${HEAD}${template}` });
+  const result = runSteps(engine, snapshotOf(objects));
   const problem = result.ok ? undefined : result.failure.problems[0];
   if (problem === undefined) throw new Error('the template does not fail');
   return problem;

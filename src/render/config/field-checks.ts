@@ -21,6 +21,10 @@ export const memberPath = (path: string, name: string): string => {
   return path === '' ? name : `${path}.${name}`;
 };
 
+/** What a path ends in, to begin a sentence with that the whole path stands beside: `template`, `"hosts.map"`. */
+export const lastMember = (path: string): string =>
+  /\[("(?:[^"\\]|\\.)*")\]$/.exec(path)?.[1] ?? path.slice(path.lastIndexOf('.') + 1);
+
 const ofType =
   <T>(expected: string, example: string, is: (value: unknown) => value is T): Check<T> =>
   (value, path, report) => {

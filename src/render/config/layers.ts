@@ -2,7 +2,7 @@ import { byCodeUnits } from '../../cells/persistent-map.ts';
 import { type KubeObject, objectRef } from '../../snapshot/objects.ts';
 import type { Problem } from '../../snapshot/problem.ts';
 import { checkSpec, type Spec, type TemplateSpec } from './spec.ts';
-import { memberPath, type Report } from './field-checks.ts';
+import { lastMember, memberPath, type Report } from './field-checks.ts';
 import { nearestName } from '../nearest-name.ts';
 import type { DataplaneSettings } from '../render.ts';
 
@@ -66,7 +66,7 @@ const userReport =
     problems.push({
       severity: 'error',
       reason: 'InvalidConfig',
-      message: `${nameOf(config)}: ${field} ${message}.`,
+      message: `${lastMember(field)} ${message}.`,
       nextStep,
       field,
       ...(config && { object: objectRef(config) }),
@@ -124,7 +124,7 @@ const libraryLayer = (library: Library, problems: Problem[]): Layer => {
     problems.push({
       severity: 'error',
       reason: 'InvalidLibrary',
-      message: `${name}: ${field} ${message}.`,
+      message: `${lastMember(field)} ${message}.`,
       nextStep,
       field,
       place: { source: `${name}/library.yaml` },

@@ -184,8 +184,8 @@ const compileFilter: Compile<Filter> = (node, context) => {
   const lenient = LENIENT_FILTERS.has(name);
   const input = compileExpression(first as Node, context, lenient);
   const args = compileArguments(rest, context, name === 'coalesce');
-  const field = describe(first as Node);
   const setting = settingOf(first as Node);
+  const field = setting ?? describe(first as Node);
   return (run) => {
     const value = input(run);
     const given = args(run);

@@ -26,7 +26,12 @@ export const rootOf = (node: Node): string | undefined => {
 };
 
 /** A setting has a type that the template cannot use: the configuration is what has to be mended. */
-export const wrongSetting = ({ setting, value, expected, or = '' }: WrongSetting): TemplateFailure =>
+export const wrongSetting = ({
+  setting,
+  value,
+  expected,
+  or = '',
+}: WrongSetting): TemplateFailure =>
   new TemplateFailure(`the configuration's ${setting} is ${kindOf(value)}, not ${expected}`, {
     field: setting,
     nextStep: mend(setting, or),

@@ -34,6 +34,43 @@ const changedFiles = (after: Render): string[] => {
     .sort();
 };
 
+describe('sections', () => {
+  test('R3: all have names, so that the reason of a reload says where the change is', async () => {
+    const frontend = 'frontend mine from haptic-frontend\n    bind 127.0.0.1:8099\n';
+    const config: KubeObject = {
+      apiVersion: 'haproxy-haptic.org/v1alpha1',
+      kind: 'HAProxyTemplateConfig',
+      metadata: { namespace: 'default', name: 'haptic' },
+      spec: {
+        templateSnippets: {
+          'frontends-600-mine': { template: frontend },
+          'backends-600-mine': { template: 'backend mine from haptic-base\n' },
+        },
+      },
+    };
+    const secure = await libraryEngine({ config, defaultPem: PEM });
+    const sections = renderAll(secure, before).plan.sections;
+    expect(sections.map(({ name }) => name)).toStrictEqual([
+      'global',
+      'defaults',
+      'sections',
+      'stats',
+      'frontend-http',
+      'frontend-https',
+      'frontends',
+      'unavailable',
+      'haptic-route',
+      'backends',
+      'own-backends',
+    ]);
+    const plain = renderAll(await libraryEngine({ defaultPem: PEM }), before).plan.sections;
+    const differing = sections.filter(
+      ({ name, digest }) => plain.find((other) => other.name === name)?.digest !== digest,
+    );
+    expect(differing.map(({ name }) => name)).toStrictEqual(['frontends', 'own-backends']);
+  });
+});
+
 describe('what only the maps, backends and servers hold (R3)', () => {
   test.each<[string, readonly KubeObject[], readonly string[]]>([
     [
@@ -95,3 +132,7 @@ describe('what only the maps, backends and servers hold (R3)', () => {
     expect(now?.dynamic).toBe(true);
   });
 });
+
+const PEM = ['CERTIFICATE', 'PRIVATE KEY']
+  .map((what) => `-----BEGIN ${what}-----\nAAAA\n-----END ${what}-----\n`)
+  .join('');

@@ -5,6 +5,7 @@ import { FILTERS } from '../../../src/render/language/filters.ts';
 import { globalScope } from '../../../src/render/language/functions.ts';
 import { TESTS } from '../../../src/render/language/tests.ts';
 import type { HostRoutes } from '../../../src/routing/model.ts';
+import { defaultSettings } from '../../support/renders.ts';
 import {
   HEAD,
   backendModel,
@@ -50,8 +51,15 @@ const SNIPPETS = {
 
 /** Output of a template, or the message it fails with. */
 const outcome = (template: string, map = ''): { text: string; map: string; failure: string } => {
-  const main = `${HEAD}{% set web = resources.configmaps.get("shop", "web") %}\n${template}`;
-  const parts = { main, snippets: SNIPPETS, maps: { 'hosts.map': map } };
+  const body = `{% set web = resources.configmaps.get("shop", "web") %}\n${template}`;
+  // What is for files alone is shown in one.
+  const isFile = template.includes('| text }}');
+  const parts = {
+    main: isFile ? HEAD : `${HEAD}${body}`,
+    snippets: SNIPPETS,
+    maps: { 'hosts.map': map },
+    files: { 'note.txt': isFile ? `${body}\n` : '' },
+  };
   const result = runSteps(
     engineOf(parts, () => ROUTES),
     snapshotOf(OBJECTS),
@@ -65,7 +73,9 @@ const outcome = (template: string, map = ''): { text: string; map: string; failu
   }
   const text = textOf(result.render);
   return {
-    text: text.slice(text.indexOf('haproxy\n') + 'haproxy\n'.length),
+    text: isFile
+      ? textOf(result.render, `${defaultSettings.generalStorageDir}/note.txt`)
+      : text.slice(text.indexOf('haproxy\n') + 'haproxy\n'.length),
     map: textOf(result.render, 'maps/hosts.map'),
     failure: '',
   };

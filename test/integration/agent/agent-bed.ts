@@ -105,14 +105,17 @@ export interface AgentProcess {
   readonly kill: (signal: NodeJS.Signals) => Promise<void>;
 }
 
-/**
- * @param more further arguments
- * @param fileBytes the kernel refuses to let a file of this agent become larger, as a full disk would
- */
+/** How an agent is started, beside what every one needs. */
+export interface AgentStart {
+  /** Further arguments. */
+  readonly args?: readonly string[];
+  /** The kernel refuses to let a file of this agent become larger, as a full disk would. */
+  readonly fileBytes?: number;
+}
+
 export async function spawnAgent(
   base: string,
-  more: readonly string[],
-  fileBytes?: number,
+  { args: more = [], fileBytes }: AgentStart,
 ): Promise<AgentProcess> {
   const token = join(base, '..', 'token');
   const args = [
@@ -181,10 +184,10 @@ export class Bed {
     writeFileSync(join(this.base, 'haproxy.cfg'), this.config({ bootstrap: true }));
   }
 
-  static async start(binary: string): Promise<Bed> {
+  static async start(binary: string, agent?: AgentStart): Promise<Bed> {
     const bed = new Bed(binary, await freePort());
     await bed.startHaproxy();
-    await bed.startAgent();
+    await bed.startAgent(agent);
     return bed;
   }
 
@@ -197,15 +200,13 @@ export class Bed {
     });
   }
 
-  async startAgent(fileBytes?: number): Promise<void> {
-    const args = ['--master-socket', this.haproxy.masterSocket];
-    this.agent = await spawnAgent(this.base, args, fileBytes);
+  async startAgent({ args = [], ...more }: AgentStart = {}): Promise<void> {
+    const all = ['--master-socket', this.haproxy.masterSocket, ...args];
+    this.agent = await spawnAgent(this.base, { ...more, args: all });
   }
 
   async stop(): Promise<void> {
-    await this.agent.kill('SIGKILL');
-    await this.haproxy.stop();
-    await this.#client.close();
+    await Promise.all([this.agent.kill('SIGKILL'), this.haproxy.stop(), this.#client.close()]);
     for (const server of this.#servers) {
       server.closeAllConnections();
       server.close();

@@ -16,13 +16,15 @@ import { haproxyVersions } from '../../support/haproxy.ts';
 import { Bed, TOKEN, planIdOf, requestOf, sha256, type Files } from './agent-bed.ts';
 
 const [oldest] = haproxyVersions();
+/** A silence of a second ends a body. */
+const IMPATIENT = { args: ['--body-idle-ms', '1000'] };
 
 describe('what an agent refuses', () => {
   let bed: Bed;
   let good: Files;
 
   beforeAll(async () => {
-    bed = await Bed.start(oldest?.binary ?? '');
+    bed = await Bed.start(oldest?.binary ?? '', IMPATIENT);
     good = bed.files();
     await bed.apply({ files: good });
   });
@@ -181,9 +183,25 @@ describe('what an agent refuses', () => {
     expect(existsSync(join(bed.base, 'general/slow'))).toBe(false);
   });
 
+  test('no body that only waits: for a slow reload, or unread behind the lock', async () => {
+    process.kill(bed.haproxy.pid, 'SIGSTOP');
+    const slow = bed.apply({ files: { ...good, run: 'slow' } });
+    await sleep(200);
+    const files = { ...good, run: 'slow', 'general/large': 'x'.repeat(8_000_000) };
+    const behind = bed.apply({ files, ...auto });
+    const further = requestOf({ files: { ...good, 'general/slow': 'never' }, ...auto });
+    const silent = post(frame(further.manifest, ...further.parts).subarray(0, -3)).catch(String);
+    await sleep(2_500);
+    process.kill(bed.haproxy.pid, 'SIGCONT');
+    expect((await slow).outcome).toBe('reload');
+    expect((await behind).outcome).toBe('files');
+    expect(await silent).not.toHaveProperty('ok', true);
+    expect((await bed.apply({ files: good, ...auto })).outcome).toBe('files');
+  });
+
   test('a change that the disk has no room for, and leaves everything as it was', async () => {
     await bed.agent.kill('SIGTERM');
-    await bed.startAgent(200_000);
+    await bed.startAgent({ fileBytes: 200_000 });
     const files = {
       ...bed.files({ hosts: 'b.example web\n' }),
       'general/big': 'x'.repeat(400_000),

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ApplyOutcome, Operation } from '../../../src/protocol/protocol.ts';
 import { haproxyVersions, waitFor } from '../../support/haproxy.ts';
@@ -252,6 +253,48 @@ describe.each(haproxyVersions())('runtime operations on HAProxy $version', ({ bi
     ).toMatchObject({ conflict: 'worker_mismatch' });
   });
 
+  test('what was executed is read back: what the worker holds raises no alarm, what somebody else changed does', async () => {
+    await fresh('a.example web\n', ['s1 127.0.0.1:9', 's2 127.0.0.1:9', 's3 127.0.0.1:9 disabled']);
+    await bed.agent.kill('SIGTERM');
+    await bed.startAgent({ args: ['--reload-interval-ms', '1'] });
+    const server = (name: string): { backend: string; server: string } => ({
+      backend: 'web',
+      server: name,
+    });
+    const awkward = 'b"\\;.example';
+    await runs([
+      add('six', { address: '0:0:0:0:0:0:0:1', weight: 7, state: 'drain' }),
+      { kind: 'server_address', ...server('s1'), address: '127.0.0.2', port: 10 },
+      { kind: 'server_weight', ...server('s1'), weight: 0 },
+      { kind: 'server_state', ...server('s3'), state: 'ready' },
+      { kind: 'server_remove', ...server('s2') },
+      { kind: 'map_add', map: 'maps/hosts.map', key: awkward, value: 'v "w" ;' },
+      { kind: 'map_delete', map: 'maps/hosts.map', key: 'a.example' },
+    ]);
+    await sleep(2_300);
+    expect(await drift(bed)).toEqual(['haptic_agent_unverified_total 0']);
+    expect((await bed.state()).haproxy.workerPid).toBe(pid);
+    await runs([{ kind: 'server_weight', ...server('s1'), weight: 5 }]);
+    await runs([{ kind: 'map_set', map: 'maps/hosts.map', key: awkward, value: 'x' }]);
+    await bed.runtime('set server web/s1 weight 6');
+    await bed.runtime(`set map maps/hosts.map ${awkward.replace(/["\\;]/g, '\\$&')} y`);
+    const old = pid;
+    await waitFor(async () => (await bed.state()).haproxy.workerPid !== old);
+    expect(await drift(bed)).toEqual([
+      'haptic_agent_drift_found_total{kind="runtime"} 2',
+      'haptic_agent_unverified_total 0',
+    ]);
+  });
+
+  test('more than can be read back is counted', async () => {
+    await fresh('a.example web\n');
+    await runs(Array.from({ length: 201 }, (_, index) => add(`s${index}`)));
+    const counted = await waitFor(async () =>
+      (await drift(bed)).find((line) => / 201$/.test(line)),
+    );
+    expect(counted).toBe('haptic_agent_unverified_total 201');
+  });
+
   test('an operation that HAProxy refuses ends in a reload of the desired files', async () => {
     await fresh('a.example web\n', ['s1 127.0.0.1:9']);
     const outcome = await run([
@@ -336,3 +379,9 @@ describe.each(haproxyVersions())('runtime operations on HAProxy $version', ({ bi
     expect(await bed.servers('web')).toHaveLength(1);
   });
 });
+
+/** What the agent has counted that was not as it should be, or not looked at. */
+const drift = async (bed: Bed): Promise<string[]> =>
+  (await (await fetch(`${bed.agent.url}/metrics`)).text())
+    .split('\n')
+    .filter((line) => /^haptic_agent_(drift_found_total.*runtime|unverified)/.test(line));

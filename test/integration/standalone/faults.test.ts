@@ -199,7 +199,7 @@ describe('a full disk', () => {
     expect(message).toMatch(/EFBIG|ENOSPC/);
     expect(message).toMatch(/next try in/);
     await instance.serves(HOST, '/', '"one"');
-    expect((await instance.vars()).agents['standalone']?.lastError).toMatch(/EFBIG|ENOSPC/);
+    expect((await instance.vars()).agents['haproxy']?.lastError).toMatch(/EFBIG|ENOSPC/);
 
     await limitFiles(agent, 'unlimited');
     await instance.serves('more.example.com', '/', '"one"');

@@ -102,13 +102,22 @@ describe('an emitter gives exactly one word that means the value, or refuses (P9
   );
 
   test.prop([value], { numRuns: RUNS })(
-    'nothing but pem and comment takes control characters',
+    'nothing but pem, comment and text takes control characters',
     (text) => {
       if (!broken.test(text) && text.isWellFormed()) return;
       for (const [name, emitter] of Object.entries(EMITTERS)) {
-        if (name !== 'comment' && name !== 'pem')
+        if (!['comment', 'pem', 'text'].includes(name))
           expect([name, emitter(text).ok]).toEqual([name, false]);
       }
+    },
+  );
+
+  test.prop([value], { numRuns: RUNS })(
+    'text gives the value itself, or refuses what is neither printable nor line feed nor tab',
+    (text) => {
+      const isFine = text.isWellFormed() && !broken.test(text.replace(/[\n\t]/g, ''));
+      const emitted = EMITTERS['text']?.(text);
+      expect(emitted?.ok === true ? emitted.text : undefined).toBe(isFine ? text : undefined);
     },
   );
 });

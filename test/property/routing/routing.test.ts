@@ -12,7 +12,7 @@ import {
   REQUESTED_HOSTS,
   REQUESTED_PATHS,
 } from '../../support/arbitrary-routes.ts';
-import { changed, ingressClass, snapshotOf, tlsSecret } from '../../support/objects.ts';
+import { changed, ingress, ingressClass, snapshotOf, tlsSecret } from '../../support/objects.ts';
 import { oracle, type OracleAnswer } from '../../support/oracle.ts';
 import { lookUp, type Looked } from '../../support/route-lookup.ts';
 
@@ -167,6 +167,30 @@ describe('routing', () => {
       }),
     );
   });
+
+  test('P6: steps that are abandoned anywhere lead the next ones to the same routes', () => {
+    const many = snapshotOf(
+      Array.from({ length: 300 }, (_, index) => {
+        const name = `app-${String(index)}`;
+        return ingress(name, { rules: [[`${name}.org`, '/', `${name}:80`]] });
+      }),
+    );
+    const step = fc.record({ object: anyObject, taken: fc.nat(8) });
+    fc.assert(
+      fc.property(fc.nat(8), fc.array(step, { maxLength: 4 }), (first, steps) => {
+        const routing = createRouting(settings);
+        take(routing.steps(many), first);
+        let snapshot = many;
+        for (const { object, taken } of steps) {
+          snapshot = changed(snapshot, [object]);
+          take(routing.steps(snapshot), taken);
+        }
+        const scratch = createRouting(settings).route(snapshot);
+        expect(plain(routing.route(snapshot))).toStrictEqual(plain(scratch));
+      }),
+      { numRuns: 30 },
+    );
+  });
 });
 
 const unique = (objects: readonly KubeObject[]): readonly KubeObject[] => [
@@ -177,3 +201,7 @@ const unique = (objects: readonly KubeObject[]): readonly KubeObject[] => [
     ]),
   ).values(),
 ];
+
+const take = (steps: Iterator<unknown>, count: number): void => {
+  for (let taken = 0; taken < count && steps.next().done !== true; taken += 1);
+};

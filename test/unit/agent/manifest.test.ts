@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { BadRequest } from '../../../agent/failures.ts';
 import { Frame } from '../../../agent/frame.ts';
@@ -23,6 +24,7 @@ const MANIFEST = {
   inPlaceOperations: [],
   planLength: 0,
 };
+const PATIENT = { longestMs: 10_000, onTooLong: () => undefined };
 const parse = (more: object): unknown =>
   parseManifest(Buffer.from(JSON.stringify({ ...MANIFEST, ...more })));
 
@@ -67,15 +69,9 @@ describe('a frame', () => {
       yield await Promise.resolve(bytes.subarray(at, at + size));
     }
   };
-  const textOf = async (part: AsyncIterable<Uint8Array>): Promise<string> => {
-    const parts: Uint8Array[] = [];
-    for await (const chunk of part) parts.push(Buffer.from(chunk));
-    return Buffer.concat(parts).toString();
-  };
-
   test.each([1, 2, 7, 8, 9, 100])('is told apart whatever its chunks (%i bytes)', async (size) => {
     const body = Buffer.concat([encodeFrameHead(3), Buffer.from('manfirstsecond')]);
-    const frame = new Frame(chunked(body, size));
+    const frame = new Frame(chunked(body, size), PATIENT);
     expect(Buffer.from(await frame.manifest()).toString()).toBe('man');
     expect(await textOf(frame.part(5))).toBe('first');
     expect(await textOf(frame.part(0))).toBe('');
@@ -84,9 +80,36 @@ describe('a frame', () => {
   });
 
   test('that ends in the middle of a part is refused', async () => {
-    const frame = new Frame(chunked(Buffer.concat([encodeFrameHead(1), Buffer.from('mab')]), 4));
+    const frame = new Frame(
+      chunked(Buffer.concat([encodeFrameHead(1), Buffer.from('mab')]), 4),
+      PATIENT,
+    );
     await frame.manifest();
     await expect(textOf(frame.part(3))).rejects.toThrow(/ends too early/);
+  });
+});
+
+const textOf = async (part: AsyncIterable<Uint8Array>): Promise<string> => {
+  const parts: Uint8Array[] = [];
+  for await (const chunk of part) parts.push(Buffer.from(chunk));
+  return Buffer.concat(parts).toString();
+};
+
+describe('the silence of a client', () => {
+  test('counts while its body is awaited, and not while nobody reads', async () => {
+    let silent = 0;
+    const never = new Promise<Uint8Array>(() => undefined);
+    async function* body(): AsyncGenerator<Uint8Array> {
+      yield Buffer.concat([encodeFrameHead(3), Buffer.from('man')]);
+      yield await never;
+    }
+    const frame = new Frame(body(), { longestMs: 30, onTooLong: () => (silent += 1) });
+    await frame.manifest();
+    await sleep(90);
+    expect(silent).toBe(0);
+    void textOf(frame.part(1));
+    await sleep(90);
+    expect(silent).toBe(1);
   });
 });
 
@@ -106,6 +129,7 @@ describe('the command line', () => {
         metricsListen: undefined,
         tokenFile: '/t',
         reloadIntervalMs: 5000,
+        bodyIdleMs: 10_000,
       },
     });
   });
@@ -116,6 +140,7 @@ describe('the command line', () => {
     ['--listen', 'host:'],
     ['--reload-interval-ms', '-1'],
     ['--reload-interval-ms', ''],
+    ['--body-idle-ms', 'long'],
     ['--config', '../haproxy.cfg'],
     ['--no-such', 'option'],
   ])('%s %j is refused with a reason', (...words) => {

@@ -4,13 +4,12 @@ import { createHash } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createLog } from '../../../agent/log.ts';
-import type { AgentOptions } from '../../../agent/options.ts';
-import { createPod, persist, type Pod } from '../../../agent/pod.ts';
+import { persist, promote, type Pod } from '../../../agent/pod.ts';
 import { recover } from '../../../agent/recovery.ts';
 import { restoreLastKnownGood } from '../../../agent/reload.ts';
 import { Transition } from '../../../agent/transition.ts';
 import type { Change } from '../../../agent/tree.ts';
+import { podIn } from './scripted-haproxy.ts';
 
 const OLD = { 'haproxy.cfg': 'old', 'a/1': 'one', 'a/2': 'two', gone: 'bye' };
 const NEW = { 'haproxy.cfg': 'new', 'a/1': 'ONE', 'a/2': 'two', 'b/3': 'three', 'c/4': 'four' };
@@ -32,22 +31,7 @@ describe('a change of the tree', () => {
 
   /** A process that starts: nothing is kept in memory from the one before. */
   const start = async (): Promise<Pod> => {
-    const options: AgentOptions = {
-      baseDir: base,
-      config: 'haproxy.cfg',
-      masterSocket: join(base, 'nobody.sock'),
-      workerSocket: join(base, 'nobody.sock'),
-      stateFile: join(base, '.haptic-agent.json'),
-      listen: { host: '127.0.0.1', port: 0 },
-      metricsListen: undefined,
-      tokenFile: '',
-      reloadIntervalMs: 0,
-      bodyIdleMs: 1_000,
-    };
-    const pod = await createPod(
-      options,
-      createLog(() => undefined),
-    );
+    const pod = await podIn(base);
     await recover(pod);
     return pod;
   };
@@ -182,5 +166,37 @@ describe('a change of the tree', () => {
     expect(holds(OLD)).toBe(true);
     expect(restarted.holding).toMatchObject({ applied: OLD_ID, lkg: OLD_ID });
     expect((await start()).holding.applied).toBe(OLD_ID);
+  });
+
+  test('whose way back is gone leaves no name behind that says more than is so', async () => {
+    const pod = await withOld();
+    Object.assign(pod.holding, { lkg: OLD_ID, confirmed: true });
+    pod.holding.lkgDelta.clear();
+    const transition = await begin(pod, NEW, [OLD_ID, NEW_ID]);
+    await transition.install();
+    await commit(pod, transition);
+    await pod.workshop.objects.clear();
+    await restoreLastKnownGood(pod, REFUSED);
+    expect(pod.holding).toMatchObject({ applied: null, lkg: null, pending: null });
+    expect(pod.holding.lastReload).toEqual(REFUSED);
+    expect((await start()).holding).toMatchObject({ applied: null, lkg: null, confirmed: true });
+  });
+
+  test('over a file that somebody else changed does not call that file good', async () => {
+    const pod = await withOld();
+    promote(pod);
+    writeFileSync(join(base, 'a/1'), 'by hand');
+    expect(await pod.tree.verify()).toEqual(['a/1']);
+    promote(pod);
+    const transition = await begin(pod, NEW, [OLD_ID, NEW_ID]);
+    await transition.install();
+    expect(pod.tree.intact).toBe(true);
+    await commit(pod, transition);
+    await restoreLastKnownGood(pod, REFUSED);
+    expect(pod.tree.intact).toBe(false);
+    const after = await start();
+    expect([...after.tree.drifted]).toEqual(['a/1']);
+    promote(after);
+    expect(after.holding.lkgDelta.size).toBe(0);
   });
 });

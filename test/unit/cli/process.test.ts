@@ -29,7 +29,7 @@ describe('a child process', () => {
     expect(events[0]).toMatchObject({ type: 'started', pid: expect.any(Number) as number });
     expect(events).toContainEqual({ type: 'line', stream: 'stdout', text: 'b' });
     expect(events).toContainEqual({ type: 'line', stream: 'stderr', text: 'c' });
-    expect(error?.message).toBe(`${process.execPath} ended with status 0`);
+    expect(error?.message).toBe('node ended with status 0');
   });
 
   it('that fails repeats its last words', async () => {
@@ -44,11 +44,25 @@ describe('a child process', () => {
     expect(error?.message).toMatch(/ended with signal SIGKILL$/);
   });
 
+  it('that passes a signal on as its status names it too', async () => {
+    const { error } = await run('process.exitCode = 137');
+    expect(error?.message).toBe('node ended with status 137 (SIGKILL)');
+  });
+
+  it('is called as its options say', async () => {
+    const error = await new Promise<unknown>((resolve) => {
+      childProcess({ name: 'x', command: process.execPath, arguments: ['-e', ''] }).subscribe({
+        error: resolve,
+      });
+    });
+    expect(String(error)).toBe('ProcessEnded: x ended with status 0');
+  });
+
   it('that cannot be started is an error', async () => {
     const error = await new Promise<unknown>((resolve) => {
       childProcess({ command: '/nowhere', arguments: [] }).subscribe({ error: resolve });
     });
-    expect(String(error)).toMatch(/\/nowhere: .*ENOENT/);
+    expect(String(error)).toMatch(/: nowhere cannot run: .*ENOENT/);
   });
 
   it('sees no environment but the one given', async () => {

@@ -4,10 +4,11 @@ import {
   initialStatus,
   readiness,
   statusStep,
+  statusStepAt,
   type Status,
 } from '../../../src/http/status.ts';
 import type { Notification } from '../../../src/ports.ts';
-import type { ApplyOutcome } from '../../../src/protocol/protocol.ts';
+import type { AgentState, ApplyOutcome } from '../../../src/protocol/protocol.ts';
 import { makeRender } from '../../support/renders.ts';
 import { pod } from '../../support/world.ts';
 
@@ -80,5 +81,32 @@ describe('debugVars (S23)', () => {
       agents: { p1: { lastOutcome: 'reload', lastReasons: ['section core: new or changed'] } },
     });
     expect(JSON.stringify(shown)).not.toContain('bind 127.0.0.1:8080');
+  });
+
+  it('tells which plan the last verdict is about', () => {
+    const checked: Notification = {
+      type: 'Checked',
+      checked: { planId: 'abc', verdict: { result: 'passed' }, durationMs: 1 },
+    };
+    expect(debugVars(after(checked))['gate']).toMatchObject({
+      lastVerdict: 'passed',
+      lastVerdictPlanId: 'abc',
+    });
+  });
+
+  it('tells when the state of an agent was read, and calls its pod by the name that logs use', () => {
+    const first = { ...pod('standalone/0'), name: 'haproxy' };
+    const second = { ...first, key: 'standalone/1' };
+    const state = { protocol: 1 } as AgentState;
+    const now = '2026-01-01T00:00:07Z';
+    const read = statusStepAt(now)(after(), { type: 'AgentState', pod: first, state });
+    expect(debugVars(read)['agents']).toMatchObject({
+      haproxy: { name: 'haproxy', key: 'standalone/0', readAt: now, state },
+    });
+    const both = statusStep(read, { type: 'AgentState', pod: second, state });
+    expect(Object.keys(debugVars(both)['agents'] as object)).toStrictEqual([
+      'haproxy',
+      'standalone/1',
+    ]);
   });
 });

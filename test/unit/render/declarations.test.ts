@@ -65,7 +65,7 @@ describe('maps', () => {
       {
         reason: 'DeclaredTwice',
         message:
-          'in m.map the key "key" is declared differently by ConfigMap shop/a and ConfigMap shop/b',
+          'in m.map the key "key" is declared differently by ConfigMap shop/a and ConfigMap shop/b.',
       },
     ]);
   });
@@ -94,23 +94,23 @@ describe('files and certificates', () => {
     const files = { '500.http': 'HTTP/1.0 500\r\n' };
     const certificates = { own: '{{ resources.configmaps.get("shop", "a").data.pem | pem }}' };
     const made = render({ main, files, certificates }, objects);
-    expect(textOf(made)).toContain('# ssl/c.pem ssl/all.list files/x.txt\n');
-    expect(textOf(made, 'files/x.txt')).toBe('any "text"\n\u0000');
-    expect(textOf(made, 'files/500.http')).toBe('HTTP/1.0 500\r\n');
-    expect(textOf(made, 'ssl/c.pem')).toBe(pem);
-    expect(textOf(made, 'ssl/own.pem')).toBe(pem);
-    expect(textOf(made, 'ssl/all.list')).toBe('ssl/c.pem [alpn h2] *.a.example !b.a.example\n');
+    expect(textOf(made)).toContain('# certs/c.pem certs/all.list general/x.txt\n');
+    expect(textOf(made, 'general/x.txt')).toBe('any "text"\n\u0000');
+    expect(textOf(made, 'general/500.http')).toBe('HTTP/1.0 500\r\n');
+    expect(textOf(made, 'certs/c.pem')).toBe(pem);
+    expect(textOf(made, 'certs/own.pem')).toBe(pem);
+    expect(textOf(made, 'certs/all.list')).toBe('certs/c.pem [alpn h2] *.a.example !b.a.example\n');
     const kinds = [...made.plan.files.values()].map(({ path, kind, reloadOnChange }) => [
       path,
       kind,
       reloadOnChange,
     ]);
     expect(kinds).toEqual([
-      ['files/500.http', 'general', true],
-      ['files/x.txt', 'general', true],
-      ['ssl/all.list', 'crt-list', true],
-      ['ssl/c.pem', 'cert', true],
-      ['ssl/own.pem', 'cert', true],
+      ['certs/all.list', 'crt-list', true],
+      ['certs/c.pem', 'cert', true],
+      ['certs/own.pem', 'cert', true],
+      ['general/500.http', 'general', true],
+      ['general/x.txt', 'general', true],
     ]);
   });
 
@@ -205,7 +205,7 @@ describe('backends', () => {
     const other = { ...backendModel('web', []), object: { ...backendModel('b', []).object } };
     const result = renderBackends(backendModel('web', []), other);
     expect(result.ok ? '' : result.failure.problems[0]?.message).toBe(
-      'the backend "web" is declared differently by Ingress shop/web and Ingress shop/b',
+      'the backend "web" is declared differently by Ingress shop/web and Ingress shop/b.',
     );
   });
 

@@ -59,7 +59,26 @@ describe('what is printed', () => {
 
   test('a name with * includes all snippets that match, in the order of their names', () => {
     const snippets = { 'h-2': 'two ', 'h-1': 'one ', other: 'no' };
-    expect(printed('{% include "h-*" %}{% include "none-*" %}.', { snippets })).toBe('one two .\n');
+    const template = '- {% include "h-*" %}{% include "none-*" %}.';
+    expect(printed(template, { snippets })).toBe('- one two .\n');
+  });
+
+  test('a snippet of a hook ends its line, so that it never swallows the next one', () => {
+    const snippets = {
+      'h-1': '    # hello',
+      'h-2': '    two\n',
+      'h-3': '',
+      'h-4': '{% if 0 %}x{% endif %}',
+    };
+    const template = 'first\n{% include "h-*" %}\n    bind :80\n';
+    expect(printed(template, { snippets })).toBe('first\n    # hello\n    two\n    bind :80\n');
+    const captured = '{% set x %}\n{% include "h-*" %}\n{% endset %}\n{{ x }}last';
+    expect(printed(captured, { snippets })).toBe('    # hello\n    two\nlast\n');
+  });
+
+  test('a snippet that is included by its name prints as it is', () => {
+    const snippets = { one: 'a', 'h-1': 'b' };
+    expect(printed('{% include "one" %}{% include "h-*" %}c', { snippets })).toBe('abc\n');
   });
 
   test('macros are imported from snippets', () => {
@@ -86,6 +105,24 @@ describe('undefined', () => {
       place: { source: 'main', line: 4, column: 51 },
       field: `${ONE}.data.txt`,
     });
+  });
+
+  test('names the object that was looked at, also where no cell is made for one', () => {
+    const all = [configMap('web', { text: 'blue' }), configMap('zoo', {})];
+    const loop = '{% for one in resources.configmaps.list() %}';
+    const expected = { kind: 'ConfigMap', namespace: 'shop', name: 'zoo' };
+    for (const body of [
+      '{{ one.data.text | quoted }}',
+      '{% for x in [1] %}{{ one.data.text | quoted }}{% endfor %}',
+      '{% set copy = one %}{{ copy.data.text | quoted }}',
+      '{{ (one.data.text | default("\\n")) | quoted }}',
+    ]) {
+      const failure = failureOf(`${loop}${body}{% endfor %}`, all);
+      expect([body, failure.object]).toMatchObject([body, expected]);
+      expect(failure.message).not.toContain('zoo');
+      expect(failure.message).toMatch(/[.?]$/);
+    }
+    expect(failureOf('{% for x in [1] %}{{ x.y }}{% endfor %}', all).object).toBeUndefined();
   });
 
   test.each([
@@ -135,6 +172,44 @@ describe('a template fails', () => {
     ['{{ range(1000000) | length }}', 'more than'],
   ])('%s', (template, message) => {
     expect(failureOf(template, objects).message).toContain(message);
+  });
+
+  test.each([
+    [
+      'maxconn {{ extraContext.maxconn }}',
+      'extraContext.maxconn is a string, not a number',
+      'maxconn',
+    ],
+    [
+      '{{ extraContext.time.client | token }}',
+      'extraContext.time is a string, not a mapping',
+      'time',
+    ],
+    ['{{ extraContext.list | token }}', 'extraContext.list is a list, not a string', 'list'],
+    ['{{ (extraContext.list | default("x")) | token }}', 'extraContext.list is a list, ', 'list'],
+    [
+      '{{ extraContext.maxconn | token }}',
+      "cannot print the configuration's extraContext.maxconn",
+      'maxconn',
+    ],
+  ])(
+    'by a setting, and tells that the configuration is to be corrected: %s',
+    (template, message, name) => {
+      const extraContext = { maxconn: 'lots of it', time: 'soon', list: [1] };
+      const failure = failureOf(template, [], { extraContext });
+      expect(failure.message).toContain(message);
+      expect(failure.field).toBe(`extraContext.${name}`);
+      expect(failure.nextStep).toContain(
+        `Correct spec.templatingSettings.extraContext.${name} of the HAProxyTemplateConfig`,
+      );
+      expect(failure.place).toMatchObject({ source: 'main', line: 3 });
+    },
+  );
+
+  test('by a setting that does not exist, with the nearest one', () => {
+    const extraContext = { maxconn: 1, timeouts: { client: '5s' } };
+    const nested = failureOf('{{ extraContext.timeouts.clent | token }}', [], { extraContext });
+    expect(nested.message).toContain('did you mean "client"?');
   });
 
   test('without repeating the value', () => {

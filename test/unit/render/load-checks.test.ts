@@ -1,5 +1,15 @@
 import { describe, expect, test } from 'vitest';
-import { HEAD, refusedProblems, type TemplateParts } from '../../support/templates.ts';
+import { parseTemplate } from '../../../src/render/language/parse-template.ts';
+import { unusedSnippets } from '../../../src/render/language/unused-snippets.ts';
+import type { Problem } from '../../../src/snapshot/problem.ts';
+import {
+  HEAD,
+  engineOf,
+  refusedProblems,
+  renderOf,
+  snapshotOf,
+  type TemplateParts,
+} from '../../support/templates.ts';
 
 const refusals = (parts: TemplateParts): string[] =>
   refusedProblems(parts).map(({ message, place }) => {
@@ -7,7 +17,8 @@ const refusals = (parts: TemplateParts): string[] =>
     return `${message} (${source}:${String(line)}:${String(column)})`;
   });
 
-const inMain = (template: string): string[] => refusals({ main: `${HEAD}${template}` });
+const inMain = (template: string): string[] =>
+  refusals({ main: `${HEAD}${template}`, extraContext: { maxconn: 1 } });
 
 describe('a template set is refused when it is loaded', () => {
   test.each([
@@ -28,6 +39,11 @@ describe('a template set is refused when it is loaded', () => {
       '{{ dataplane.baseDirs }}',
       'dataplane has no member "baseDirs"; did you mean "baseDir"? (main:3:14)',
     ],
+    [
+      '{{ extraContext.maxcon }}',
+      'extraContext has no member "maxcon"; did you mean "maxconn"? (main:3:17)',
+    ],
+    ['{{ "a" | text }}', 'the emitter "text" is for templates of files alone. (main:3:10)'],
     ['{% asyncEach x in [] %}{% endeach %}', 'asyncEach does not exist here: use for. (main:3:4)'],
     ['{% asyncAll x in [] %}{% endall %}', 'asyncAll does not exist here: use for. (main:3:4)'],
     ['{% block a %}{% endblock %}', 'blocks do not exist here: use include. (main:3:4)'],
@@ -113,5 +129,42 @@ describe('a template set is refused when it is loaded', () => {
 
   test('names that may be undefined need not be known', () => {
     expect(inMain('{{ x | default(1) }}{{ y is defined }}{{ z | coalesce(w, 1) }}')).toEqual([]);
+  });
+});
+
+describe('a snippet that nothing includes', () => {
+  const HOOKS = `${HEAD}{% include "frontend-http-*" %}\n{% include "global-*" %}\n`;
+  const warnings = (snippets: Readonly<Record<string, string>>): readonly Problem[] =>
+    renderOf(engineOf({ main: HOOKS, snippets }), snapshotOf([])).problems;
+
+  test('is a warning that names the nearest hook', () => {
+    const [first, second, ...more] = warnings({
+      'fronted-http-600-deny': '    # x\n',
+      'global-600-x': '    # x\n{% include "mine" %}',
+      mine: '    # y\n',
+      other: '    # z\n',
+    });
+    expect(more).toEqual([]);
+    expect(first).toMatchObject({
+      severity: 'warning',
+      reason: 'SnippetNotIncluded',
+      message:
+        'The snippet fronted-http-600-deny is included by nobody, so it prints nothing; the nearest hook is frontend-http.',
+      place: { source: 'snippets/fronted-http-600-deny' },
+    });
+    expect(second?.message).toBe('The snippet other is included by nobody, so it prints nothing.');
+  });
+
+  test('is none when macros of it are imported, or when it comes with a library', () => {
+    const root = parseTemplate('x', 'x');
+    expect(
+      warnings({
+        'global-600-x': '{% from "lib" import m %}{{ m() }}',
+        lib: '{% macro m() %}{% endmacro %}',
+      }),
+    ).toEqual([]);
+    const ours = { name: 'spare', source: 'libraries/base: spare.njk', root };
+    const absent = { name: 'gone', source: 'snippets/gone', root: undefined };
+    expect(unusedSnippets([ours, absent], new Set())).toEqual([]);
   });
 });

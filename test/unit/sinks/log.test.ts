@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import type { GatePhase, Verdict } from '../../../src/gate/verdict.ts';
 import type { Notification, NotificationOf } from '../../../src/ports.ts';
+import type { AgentState } from '../../../src/protocol/protocol.ts';
 import type { Problem } from '../../../src/snapshot/problem.ts';
 import { createLog } from '../../../src/sinks/log.ts';
 import { makeRender } from '../../support/renders.ts';
@@ -46,8 +48,68 @@ describe('problems', () => {
     expect(first?.slice(1).join()).toMatch(/: One: /);
     expect(second?.slice(1).join()).toMatch(/: Two: /);
     expect(third).toHaveLength(1);
-    expect(fourth).toHaveLength(1);
+    expect(fourth?.slice(1)).toStrictEqual([
+      'fixed: web.yaml: Service shop/web: spec.ports[0]: One',
+    ]);
     expect(fifth?.slice(1).join()).toMatch(/: One: /);
+  });
+
+  it('that read another way now, or are told by a failed render, are not called fixed', () => {
+    const moved: Problem = { ...problem('One'), place: { source: 'web.yaml', line: 4 } };
+    const [, second, failed, last] = messages(
+      rendered(problem('One')),
+      rendered(moved),
+      {
+        type: 'RenderFailed',
+        failure: { phase: 'template', problems: [problem('Two')] },
+        durationMs: 1,
+      },
+      rendered(moved),
+    );
+    expect(second?.slice(1).join()).toMatch(/^web\.yaml:4: .*One/);
+    expect(failed?.join()).not.toContain('fixed');
+    expect(last?.slice(1)).toStrictEqual(['fixed: web.yaml: Service shop/web: spec.ports[0]: Two']);
+  });
+
+  it('of a file are told as fixed on the level info', () => {
+    const log = createLog();
+    const { object, field, ...invalid } = problem('InvalidYAML');
+    log({ type: 'SourceProblems', problems: [invalid] });
+    expect([object?.name, field]).toStrictEqual(['web', 'spec.ports[0]']);
+    expect(log({ type: 'SourceProblems', problems: [] })).toMatchObject([
+      { level: 'info', message: 'fixed: web.yaml: InvalidYAML', fields: { reason: 'InvalidYAML' } },
+    ]);
+  });
+
+  it('of a refused check are told once for each template line, until a check passes', () => {
+    const words = (line: number): Problem => ({
+      ...problem('RefusedByHAProxy'),
+      message: `HAProxy refuses haproxy.cfg line ${String(line)}: unknown keyword.`,
+    });
+    const checked = (verdict: Verdict): Notification => ({
+      type: 'Checked',
+      checked: { planId: 'abcdef0123456789', verdict, durationMs: 12 },
+    });
+    const refused = (...problems: readonly Problem[]) =>
+      checked({ result: 'refused', message: 'one\n two\n', problems });
+    const [first, again, unsure, passed, bare] = messages(
+      refused(words(7), words(19)),
+      refused(words(7), words(19)),
+      checked({ result: 'inconclusive', cause: 'killed\nby somebody' }),
+      checked({ result: 'passed' }),
+      refused(),
+    );
+    expect(first).toStrictEqual([
+      'checked abcdef0123: refused in 12 ms',
+      'web.yaml:3: Service shop/web: spec.ports[0]: RefusedByHAProxy: HAProxy refuses haproxy.cfg line 7: unknown keyword. Mend it.',
+    ]);
+    expect(again).toStrictEqual(['checked abcdef0123: refused in 12 ms']);
+    expect(unsure).toStrictEqual(['checked abcdef0123: no verdict: killed | by somebody']);
+    expect(passed).toStrictEqual([
+      'checked abcdef0123: passed in 12 ms',
+      'fixed: web.yaml: Service shop/web: spec.ports[0]: RefusedByHAProxy',
+    ]);
+    expect(bare).toStrictEqual(['checked abcdef0123: refused in 12 ms: one | two']);
   });
 
   it('of a failed render count as those of renders', () => {
@@ -63,7 +125,7 @@ describe('problems', () => {
 
   it('of a configuration are told anew after one that was loaded', () => {
     const refused: Notification = { type: 'ConfigRefused', problems: [problem('One')] };
-    const [first, second, , last] = messages(
+    const [first, second, loaded, last] = messages(
       refused,
       refused,
       { type: 'ConfigLoaded', generation: 'abc', watched: ['services'] },
@@ -71,6 +133,7 @@ describe('problems', () => {
     );
     expect(first).toHaveLength(2);
     expect(second).toHaveLength(1);
+    expect(loaded?.[1]).toMatch(/^fixed: web\.yaml: .*: One$/);
     expect(last).toHaveLength(2);
   });
 
@@ -113,10 +176,32 @@ describe('an apply', () => {
     ],
     [
       'scheduled',
-      'p1: applied abcdef0123 reload in 4.0 s (backend web is new; frontend changed) in 12 ms',
+      'p1: files of abcdef0123 written in 12 ms, reload in 4.0 s (backend web is new; frontend changed)',
     ],
   ] as const)('R3: that ends in %s says how', (outcome, message) => {
     expect(messages(applied(outcome))).toStrictEqual([[message]]);
+  });
+
+  it('to a pod that held nothing is the first one', () => {
+    const unknown: Notification = {
+      ...(applied('reload') as NotificationOf<'Applied'>),
+      reasons: ['it is not known what the worker holds'],
+      causes: ['unknown-baseline'],
+    };
+    const state = (planId: string | null): Notification => ({
+      type: 'AgentState',
+      pod: pod('p1'),
+      state: { roles: { applied: planId, running: planId } } as AgentState,
+    });
+    const first = 'p1: applied abcdef0123 by a reload (first apply) in 12 ms';
+    const later = first.replace('first apply', 'it is not known what the worker holds');
+    expect(messages(state(null), unknown, state('abc'), unknown)).toStrictEqual([
+      [],
+      [first],
+      [],
+      [later],
+    ]);
+    expect(messages(unknown)).toStrictEqual([[later]]);
   });
 
   it('that was rejected is one line, with the cause and the next try', () => {
@@ -125,12 +210,33 @@ describe('an apply', () => {
       pod: pod('p1'),
       planId: 'a',
       cause: 'rejected',
-      message: 'no space left',
+      message: 'line 7: unknown keyword\n  line 9: bad word\n',
       retryInMs: 2_000,
     };
     expect(messages(applied('rejected'), failed)).toStrictEqual([
       [],
-      ['p1: rejected: no space left; next try in 2.0 s'],
+      ['p1: rejected: line 7: unknown keyword | line 9: bad word; next try in 2.0 s'],
+    ]);
+  });
+});
+
+describe('the gate', () => {
+  const changed = (phase: GatePhase): Notification => ({
+    type: 'GateChanged',
+    phase,
+    accepted: 'abcdef0123456789',
+  });
+
+  it('is told when its phase changes; what it accepted meanwhile is for debugging', () => {
+    const log = createLog();
+    const told = (['open', 'holding', 'holding', 'open'] as const).map((phase) =>
+      log(changed(phase)).map(({ level, message }) => `${level} ${message}`),
+    );
+    expect(told).toStrictEqual([
+      ['debug gate is open, accepted abcdef0123'],
+      ['warn gate is holding, accepted abcdef0123'],
+      ['debug gate is holding, accepted abcdef0123'],
+      ['info gate is open, accepted abcdef0123'],
     ]);
   });
 });

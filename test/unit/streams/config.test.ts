@@ -1,4 +1,4 @@
-import { EMPTY, type Observable } from 'rxjs';
+import { asyncScheduler, EMPTY, type Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { sha256 } from '../../../src/digest.ts';
 import type { ResourceSource } from '../../../src/ports.ts';
@@ -35,26 +35,34 @@ const sourceOf = (events$: Observable<WatchEvent>): ResourceSource => ({
   problems$: EMPTY,
 });
 
-/** What comes out for a diagram of events: the main template, or `!` for a refusal, at its frame. */
+/** What comes out for a diagram of events, with its frame. */
 const played = <T>(
   diagram: string,
   read: (source: ResourceSource) => Observable<T>,
   show: (value: T) => string,
-): string =>
+): readonly (readonly [number, string])[] =>
   inVirtualTime(({ cold, flush }) => {
-    const shown: string[] = [];
-    read(sourceOf(cold(diagram, EVENTS))).subscribe((value) => shown.push(show(value)));
+    const shown: [number, string][] = [];
+    read(sourceOf(cold(diagram, EVENTS))).subscribe((value) =>
+      shown.push([asyncScheduler.now(), show(value)]),
+    );
     flush();
-    return shown.join(' ');
+    return shown;
   });
 
-const configs = (diagram: string): string =>
+/** The main template, or `!` for a refusal, at its frame. */
+const timed = (diagram: string): readonly (readonly [number, string])[] =>
   played(
     diagram,
     (source) => directoryConfig(source, { libraries: [], digest: sha256 }),
     (result: ParsedConfig) =>
       result.ok ? result.config.main.text : `!${result.problems[0]?.field ?? ''}`,
   );
+
+const configs = (diagram: string): string =>
+  timed(diagram)
+    .map(([, text]) => text)
+    .join(' ');
 
 describe('directoryConfig', () => {
   it('uses the libraries alone when there is no configuration', () => {
@@ -73,24 +81,35 @@ describe('directoryConfig', () => {
       (source) => directoryConfig(source, { libraries: [library], digest: sha256 }),
       (result) => String(result.ok && result.config.main.text),
     );
-    expect(texts).toBe('x');
+    expect(texts).toStrictEqual([[0, 'x']]);
   });
 
   it('emits when the content changes, and only then', () => {
-    expect(configs('a-s-o-s-|')).toBe('x y x');
+    expect(configs('a 200ms s 200ms o 200ms s|')).toBe('x y x');
   });
 
   it('reports a refusal once, and what follows it', () => {
-    expect(configs('a-w-w-s-|')).toBe('x !spec.wrong x');
+    expect(configs('a 200ms w 200ms w 200ms s|')).toBe('x !spec.wrong x');
   });
 
   it('uses the first by namespace and name, also when it comes later or goes', () => {
-    expect(configs('a-l-d-|')).toBe('x y');
-    expect(configs('n-l-a-|')).toBe('!spec.haproxyConfig.template y x');
+    expect(configs('a 200ms l 200ms d|')).toBe('x y');
+    expect(configs('n 200ms l 200ms a|')).toBe('!spec.haproxyConfig.template y x');
+  });
+
+  it('loads what a file holds when it has not changed for 100 ms, the first content at once', () => {
+    expect(timed('n 49ms w 9ms f 9ms s 500ms |')).toStrictEqual([
+      [0, '!spec.haproxyConfig.template'],
+      [170, 'x'],
+    ]);
+  });
+
+  it('loads a configuration that never comes to rest once a second', () => {
+    expect(timed(`a 9ms ${'o 49ms s 49ms '.repeat(11)}|`)[1]).toStrictEqual([1_010, 'y']);
   });
 
   it('falls back to the libraries when the configuration goes', () => {
-    expect(configs('a-d-|')).toBe('x !spec.haproxyConfig.template');
+    expect(configs('a 200ms d|')).toBe('x !spec.haproxyConfig.template');
   });
 });
 

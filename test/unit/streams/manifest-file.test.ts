@@ -2,6 +2,7 @@ import { fc, test } from '@fast-check/vitest';
 import { loadAll } from 'js-yaml';
 import { describe, expect, it } from 'vitest';
 import { type ManifestFile, readManifests } from '../../../src/streams/manifest-file.ts';
+import { yamlDocuments } from '../../../src/streams/yaml-documents.ts';
 
 const read = (text: string, previous?: ManifestFile) =>
   readManifests('app.yaml', Buffer.from(text), previous);
@@ -45,6 +46,26 @@ describe('readManifests', () => {
     expect(identities(await contentOf(json))).toHaveLength(1);
     const windows = `${service('a')}---\n${service('b')}`.replaceAll('\n', '\r\n');
     expect(identities(await contentOf(`\ufeff${windows}`))).toHaveLength(2);
+  });
+
+  test.prop([fc.jsonValue(), fc.constantFrom(undefined, 2, 4)])(
+    'reads JSON, however programs write it, as YAML is read',
+    (value, indent) => {
+      const text = JSON.stringify({ value }, undefined, indent);
+      let documents: readonly unknown[] | undefined;
+      try {
+        documents = loadAll(text);
+      } catch {
+        documents = undefined; // JSON takes characters that YAML does not
+      }
+      const read = yamlDocuments(text);
+      expect(read.ok ? read.documents : undefined).toStrictEqual(documents);
+    },
+  );
+
+  it('finds the key that comes twice also in JSON', async () => {
+    const twice = '{"apiVersion":"v1","kind":"Service","metadata":{"name":"a","name":"b"}}';
+    expect(await read(twice)).toMatchObject({ ok: false, problem: { reason: 'InvalidYAML' } });
   });
 
   it('opens lists of any kind, lists in lists too', async () => {
@@ -126,6 +147,25 @@ items:
       '<<': { x: 1 },
     });
   });
+
+  it.each([
+    [
+      '- a\n',
+      'A document is not a valid object: a manifest is a mapping with apiVersion and kind.',
+    ],
+    ['apiVersion: v1\nkind: Service\n', 'A document is not a valid object: metadata is missing.'],
+    [
+      `${service('a')}  labels: [x]\n`,
+      'Service default/a is not a valid object: metadata.labels must be a mapping of texts.',
+    ],
+  ])(
+    'tells what is wrong with an object in one sentence, without the file: %j',
+    async (...[text, message]) => {
+      expect((await contentOf(text)).problems.map((problem) => problem.message)).toStrictEqual([
+        message,
+      ]);
+    },
+  );
 
   it.each([
     ['a duplicate key', `${service('a')}---\n${service('b')}kind: X\n`, 10, 1],

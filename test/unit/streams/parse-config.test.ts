@@ -208,13 +208,22 @@ describe('parseConfig', () => {
     expect(first).toMatchObject({
       severity: 'error',
       reason: 'InvalidConfig',
-      message:
-        'HAProxyTemplateConfig default/haptic: spec.watchedResouces is not known; the nearest known field is watchedResources.',
+      message: 'watchedResouces is not known; the nearest known field is watchedResources.',
       field: 'spec.watchedResouces',
       object: { kind: 'HAProxyTemplateConfig', namespace: 'default', name: 'haptic' },
     });
     expect(second).toMatchObject({ field: 'spec.maps["hosts.map"].orderd' });
+    expect(second?.message).toMatch(/^orderd is not known; /);
     expect(third?.message).toContain('nearest known field is minDeploymentInterval');
+  });
+
+  it('names the last member of a field in its sentence, for the path stands beside it', () => {
+    const messages = refusals({
+      maps: { 'a b.map': { template: '' } },
+      watchedResources: { x: { apiVersion: 'v1', resources: 'x', namespaces: [1] } },
+    }).map(({ message }) => message);
+    expect(messages.join('\n')).toContain('"a b.map" is not a name for a file.');
+    expect(messages.join('\n')).toContain('namespaces[0] must be a text, not a number.');
   });
 
   it.each([
