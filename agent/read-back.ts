@@ -183,16 +183,18 @@ const DRAIN = 8;
 
 function isServer(aim: ServerAim, row: readonly string[] | undefined): 'agrees' | 'differs' {
   if (row === undefined) return aim.state === 'gone' ? 'agrees' : 'differs';
-  const [address = '', , admin, weight] = row.slice(4);
-  const same =
-    (aim.address === undefined || canonical(aim.address) === address) &&
-    (aim.port === undefined || String(aim.port) === row[18]) &&
-    (aim.weight === undefined || String(aim.weight) === weight) &&
-    (aim.state === undefined || isState(aim.state, Number(admin)));
-  return same ? 'agrees' : 'differs';
+  const [address, , admin, weight] = row.slice(4);
+  const wanted = [
+    [aim.address && canonical(aim.address), address],
+    [aim.port?.toString(), row[18]],
+    [aim.weight?.toString(), weight],
+  ];
+  const same = wanted.every(([aimed, real]) => aimed === undefined || aimed === real);
+  return same && isState(aim.state, Number(admin)) ? 'agrees' : 'differs';
 }
 
-function isState(state: NonNullable<ServerAim['state']>, admin: number): boolean {
+function isState(state: ServerAim['state'], admin: number): boolean {
+  if (state === undefined) return true;
   if (state === 'ready') return (admin & (MAINTENANCE | DRAIN)) === 0;
   return (admin & (state === 'drain' ? DRAIN : MAINTENANCE)) !== 0;
 }

@@ -1,6 +1,7 @@
 import { emptyFolder } from './disk.ts';
 import { forgetWorker, keepFormer } from './holding.ts';
 import { persist, type Pod } from './pod.ts';
+import type { Loaded } from './storage.ts';
 import { Transition, type JournalRecord } from './transition.ts';
 import type { Change } from './tree.ts';
 import { sameWorker } from './worker.ts';
@@ -27,17 +28,24 @@ export async function recover(pod: Pod): Promise<void> {
     holding.applied = null;
     holding.generation += 1;
   }
-  const worker = await pod.worker.info();
-  if (record?.operations === true && !loaded.matched && worker !== null) {
-    // It may have taken them, whatever the clock says about its start.
-    holding.worker = { pid: worker.pid, startMs: worker.startMs };
-  }
-  if (sameWorker(holding.worker, worker)) {
-    for (const name of loaded.pendingDeletes) pod.deletes.add(name);
-  }
+  await recoverWorker(pod, { loaded, tookOperations: record?.operations === true });
   await emptyFolder(workshop.stage);
   await persist(pod);
   log.info('recovered', { applied: holding.applied, running: holding.running, lkg: holding.lkg });
+}
+
+async function recoverWorker(
+  pod: Pod,
+  { loaded, tookOperations }: { readonly loaded: Loaded; readonly tookOperations: boolean },
+): Promise<void> {
+  const { holding, deletes } = pod;
+  const worker = await pod.worker.info();
+  if (tookOperations && !loaded.matched && worker !== null) {
+    // It may have taken them, whatever the clock says about its start.
+    holding.worker = { pid: worker.pid, startMs: worker.startMs };
+  }
+  if (!sameWorker(holding.worker, worker)) return;
+  for (const name of loaded.pendingDeletes) deletes.add(name);
 }
 
 async function recoverTransition(pod: Pod, record: JournalRecord): Promise<void> {

@@ -71,15 +71,7 @@ export class Storage {
       holding.lastReloadMs = Math.min(state.lastReloadMs, Date.now());
     }
     if (files?.format !== FORMAT) return { pendingDeletes: [], known: false, matched: false };
-    holding.generation = files.generation;
-    holding.applied = files.applied;
-    holding.lkg = files.lkg;
-    holding.changedMs = files.changedMs;
-    holding.confirmed = files.confirmed;
-    holding.highestEpoch = Math.max(holding.highestEpoch, files.highestEpoch);
-    for (const [path, held] of files.files) tree.held.set(path, held);
-    for (const path of files.drifted) tree.drifted.add(path);
-    for (const [path, kept] of files.lkgDelta) holding.lkgDelta.set(path, kept);
+    takeTree(files, holding, tree);
     this.#treeGeneration = files.generation;
     if (state?.format !== FORMAT || state.generation !== files.generation) {
       return { pendingDeletes: [], known: true, matched: false };
@@ -113,6 +105,18 @@ export class Storage {
       options,
     );
   }
+}
+
+function takeTree(files: TreeRecord, holding: Holding, tree: Tree): void {
+  holding.generation = files.generation;
+  holding.applied = files.applied;
+  holding.lkg = files.lkg;
+  holding.changedMs = files.changedMs;
+  holding.confirmed = files.confirmed;
+  holding.highestEpoch = Math.max(holding.highestEpoch, files.highestEpoch);
+  for (const [path, held] of files.files) tree.held.set(path, held);
+  for (const path of files.drifted) tree.drifted.add(path);
+  for (const [path, kept] of files.lkgDelta) holding.lkgDelta.set(path, kept);
 }
 
 const treeRecord = (holding: Holding, tree: Tree): TreeRecord => ({

@@ -84,26 +84,6 @@ describe.each(haproxyVersions())('reload pacing on HAProxy $version', ({ binary 
     });
   });
 
-  test('a plan that needs no reload any more takes the pending one back', async () => {
-    await bed.apply({
-      files: structural('second'),
-      mode: 'auto',
-      reload: true,
-      reloadNotBeforeMs: 600,
-    });
-    const third = bed.files({ web, hosts: 'b.example web\n' });
-    const outcome = await bed.apply({
-      files: third,
-      mode: 'auto',
-      reload: false,
-      operations: [weight(4)],
-    });
-    expect(outcome.outcome).toBe('runtime');
-    expect((await bed.state()).pendingReload).toBeNull();
-    await sleep(900);
-    expect((await bed.state()).lastReload?.planId).toBe(planIdOf(first));
-  });
-
   test('a server that only a reload removes is removed, whatever runtime changes come between', async () => {
     await bed.agent.kill('SIGTERM');
     await bed.startAgent({ args: ['--reload-interval-ms', '1800'] });
@@ -154,77 +134,6 @@ describe.each(haproxyVersions())('reload pacing on HAProxy $version', ({ binary 
     expect(readFileSync(join(bed.base, 'haproxy.cfg'), 'utf8')).toBe(first['haproxy.cfg']);
   });
 
-  test('a revert cancels the pending reload, undoes by operations and reloads nothing', async () => {
-    const refused = structural('refused');
-    const { workerPid } = (await bed.state()).haproxy;
-    await bed.apply({
-      files: refused,
-      mode: 'auto',
-      reload: true,
-      reloadNotBeforeMs: 700,
-      inPlaceOperations: [weight(9)],
-    });
-    const outcome = await bed.apply({
-      files: first,
-      mode: 'revert',
-      reload: false,
-      refused: [planIdOf(refused)],
-      operations: [weight(1)],
-    });
-    expect(outcome).toMatchObject({
-      outcome: 'runtime',
-      roles: { applied: planIdOf(first), running: planIdOf(first), workerOperations: 2 },
-    });
-    await sleep(1_000);
-    const state = await bed.state();
-    expect(state.haproxy.workerPid).toBe(workerPid);
-    expect(state.pendingReload).toBeNull();
-    expect(await bed.servers('web')).toEqual(['s1 127.0.0.1 9 1 0']);
-  });
-
-  test('a revert without files goes back to the last known good files of the pod itself', async () => {
-    const refused = structural('refused');
-    await bed.apply({
-      files: { ...refused, 'general/new': 'x' },
-      mode: 'auto',
-      reload: true,
-      reloadNotBeforeMs: 60_000,
-      inPlaceOperations: [weight(9)],
-    });
-    const revert = { files: {}, mode: 'revert', reload: false, operations: [weight(1)] } as const;
-    expect(await bed.conflict({ ...revert, planId: planIdOf(refused) })).toMatchObject({
-      conflict: 'baseline_mismatch',
-    });
-    const outcome = await bed.apply({ ...revert, planId: planIdOf(first) });
-    expect(outcome).toMatchObject({
-      outcome: 'runtime',
-      roles: { applied: planIdOf(first), running: planIdOf(first), lkg: planIdOf(first) },
-    });
-    const state = await bed.state(true);
-    expect(state.pendingReload).toBeNull();
-    expect(state.files.map(({ path }) => path).sort()).toEqual(Object.keys(first).sort());
-    expect(readFileSync(join(bed.base, 'haproxy.cfg'), 'utf8')).toBe(first['haproxy.cfg']);
-    expect(await bed.apply({ ...revert, operations: [], planId: planIdOf(first) })).toMatchObject({
-      outcome: 'noop',
-    });
-  });
-
-  test('a revert of a plan that runs meanwhile is answered target_running', async () => {
-    const refused = structural('refused');
-    await bed.apply({ files: refused });
-    const answer = await bed.conflict({
-      files: first,
-      mode: 'revert',
-      reload: false,
-      refused: [planIdOf(refused)],
-    });
-    expect(answer).toMatchObject({
-      conflict: 'target_running',
-      roles: { running: planIdOf(refused) },
-    });
-    expect(readFileSync(join(bed.base, 'haproxy.cfg'), 'utf8')).toBe(refused['haproxy.cfg']);
-  });
-
   test('an agent that restarts with a reload pending fires it', async () => {
     const second = structural('second');
     await bed.apply({ files: second, mode: 'auto', reload: true, reloadNotBeforeMs: 1_500 });
@@ -237,13 +146,15 @@ describe.each(haproxyVersions())('reload pacing on HAProxy $version', ({ binary 
 
   test('an operation that comes during a reload goes to the new worker', async () => {
     const second = structural('second');
-    const [reload, after] = await Promise.all([
-      bed.apply({ files: second }),
-      sleep(15).then(() =>
-        bed.apply({ files: second, mode: 'auto', reload: false, operations: [weight(8)] }),
-      ),
-    ]);
-    expect([reload.outcome, after.outcome]).toEqual(['reload', 'runtime']);
+    process.kill(bed.haproxy.pid, 'SIGSTOP'); // the reload is asked for and waits
+    const reload = bed.apply({ files: second });
+    const path = join(bed.base, 'haproxy.cfg');
+    await waitFor(() => readFileSync(path, 'utf8') === second['haproxy.cfg']);
+    const operations = [weight(8)];
+    const after = bed.apply({ files: second, mode: 'auto', reload: false, operations });
+    await sleep(50);
+    process.kill(bed.haproxy.pid, 'SIGCONT');
+    expect([(await reload).outcome, (await after).outcome]).toEqual(['reload', 'runtime']);
     expect(await bed.servers('web')).toEqual(['s1 127.0.0.1 9 8 0']);
     expect((await bed.state()).roles.workerOperations).toBe(1);
   });

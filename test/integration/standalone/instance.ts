@@ -68,6 +68,7 @@ export interface Vars {
     readonly phase: string;
     readonly accepted?: string;
     readonly lastVerdict?: string;
+    readonly lastVerdictPlanId?: string;
     readonly lastMessage?: string;
     readonly lastProblems?: readonly Shown[];
   };

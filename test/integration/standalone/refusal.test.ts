@@ -66,11 +66,12 @@ describe.each(haproxyVersions())('a refused render on HAProxy $version', ({ bina
     const reloads = await instance.reloads();
 
     instance.write('denied.yaml', blocklist('not-an-address'));
-    const refused = await instance.line(/^checked .*: HAProxy refuses it: /);
+    await instance.line(/^checked .*: refused in .* ms$/);
+    const refused = await instance.line(/RefusedByHAProxy/);
     expect(refused).toMatch(/haproxy\.cfg line \d+/);
     expect(refused).toMatch(/'not-an-address' is not a valid IPv4 or IPv6 address/);
     // The template and the object that printed the line.
-    expect(await instance.line(/RefusedByHAProxy/)).toMatch(
+    expect(refused).toMatch(
       /backend-600-denied.*:1: Service default\/shop: RefusedByHAProxy: .*Change Service default\/shop, or line 1 of template .*backend-600-denied/,
     );
     await instance.line(new RegExp(`^reverting pods on .* to ${good.slice(0, 10)}$`));
@@ -78,6 +79,7 @@ describe.each(haproxyVersions())('a refused render on HAProxy $version', ({ bina
 
     const { gate } = await instance.vars();
     expect(gate).toMatchObject({ phase: 'holding', accepted: good, lastVerdict: 'refused' });
+    expect(gate.lastVerdictPlanId).not.toBe(good);
     expect(gate.lastMessage).toContain("'not-an-address' is not a valid IPv4 or IPv6 address");
     expect(gate.lastProblems).toMatchObject([
       {
@@ -99,6 +101,7 @@ describe.each(haproxyVersions())('a refused render on HAProxy $version', ({ bina
     instance.write('denied.yaml', blocklist('192.0.2.2'));
     await instance.until('release', async () => (await instance.vars()).gate.phase === 'open');
     await instance.until('the new file', () => onDisk() === '192.0.2.2\n');
+    await instance.line(/^fixed: .*: Service default\/shop: RefusedByHAProxy$/);
     await load.stop();
     expect(load.errors).toStrictEqual([]);
     expect(await instance.reloads()).toBe(reloads);
