@@ -213,9 +213,13 @@ const startProgram = async (
     output: 'json',
   };
   const words = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, String(value)]);
-  const child = spawn(process.execPath, [main, 'up', manifests, ...words], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const child = spawn(
+    process.execPath,
+    ['--max-semi-space-size=4', main, 'up', manifests, ...words],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  );
   const startedAt = performance.now();
   const log = readLog(child);
   return {

@@ -35,7 +35,6 @@ import { countingWatchEvents } from '../sinks/watch-metrics.ts';
 import { standaloneLeader, standalonePod, standalonePods } from '../streams/standalone.ts';
 import { compiledConfigs } from './compile.ts';
 import { demoBackends, demoPorts } from './demo.ts';
-import { fittingHeap } from './heap.ts';
 import { writeLine } from './logger.ts';
 import { agentProgram } from './programs.ts';
 import type { StateDirectory } from './state-directory.ts';
@@ -149,11 +148,9 @@ const watchStatus = ({ logger, haproxy, source }: StandaloneSettings, isolation:
   });
   const record = createMetrics(registry, read);
   const linesOf = createLog();
-  const fitHeap = fittingHeap();
   const observe: Observer = ({ notifications$ }) =>
     notifications$.pipe(
       tap((event: Notification) => {
-        if (event.type === 'Snapshot') fitHeap(event.snapshot);
         status = statusStepAt(new Date().toISOString())(status, event);
         record(event);
         for (const line of linesOf(event)) writeLine(logger, line);

@@ -22,7 +22,7 @@ export const up: Command = {
   arguments: ['DIR'],
   summary: 'Run HAProxy, its agent and the controller over a directory of manifests',
   details:
-    'Every YAML or JSON file below DIR is watched; a HAProxyTemplateConfig there is the configuration, without one\nthe libraries rule. Ends with Ctrl-C. What was applied last is served again by the next start.',
+    'Every YAML or JSON file below DIR is watched; a HAProxyTemplateConfig there is the configuration, without one\nthe libraries rule. Ends with Ctrl-C, and at once with a second one after a second. What was applied last is served again\nby the next start.',
   options: {
     'http-port': { type: 'string', value: 'PORT', default: '8080', help: 'plain HTTP' },
     'https-port': { type: 'string', value: 'PORT', default: '8443', help: 'HTTPS' },

@@ -1,11 +1,14 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { bootstrapConfiguration } from '../../../src/cli/bootstrap.ts';
+import { endOrphans } from '../../../src/cli/orphans.ts';
 import { freePort, haproxyVersions, startHaproxy } from '../../support/haproxy.ts';
 import { ingress, service, slice } from '../../support/objects.ts';
 import { haptic, type Printed } from '../../support/terminal.ts';
@@ -139,5 +142,39 @@ describe('the program', () => {
     expect((await started('validate', '/', '--haproxy', '/nowhere')).err).toMatch(
       /^haptic validate: cannot run \/nowhere: no such file\n$/,
     );
+  });
+});
+
+describe('haptic up that cannot end', () => {
+  /** Calls itself HAProxy and does not listen to SIGTERM. */
+  const DEAF =
+    '#!/bin/sh\n[ "$1" = -v ] && { echo "HAProxy version 3.2.1"; exit; }\ntrap "" TERM\nwhile :; do sleep 1; done\n';
+
+  it('G14: ends at once with status 130 at the second Ctrl-C, a second after the first', async () => {
+    const [haproxy, state] = [join(directory([]), 'haproxy'), mkdtempSync('/tmp/hd-')];
+    writeFileSync(haproxy, DEAF, { mode: 0o755 });
+    onTestFinished(async () => {
+      await endOrphans(join(state, 'haproxy'));
+      rmSync(state, { recursive: true, force: true });
+    });
+    const ports = ['http', 'https', 'stats', 'metrics'].flatMap((name) => [`--${name}-port`, '0']);
+    const words = [MAIN, 'up', directory(WEB), '--state-dir', state, '--haproxy', haproxy];
+    const child = spawn(process.execPath, [...words, ...ports], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+      env: { PATH: process.env['PATH'] ?? '' },
+    });
+    let out = '';
+    child.stdout.on('data', (data) => (out += String(data)));
+    const ended = once(child, 'exit');
+    await expect.poll(() => out, { timeout: 20_000 }).toContain('haproxy runs, pid');
+    expect(out).toContain("HAProxy's own, with every request, at --log-level debug");
+    child.kill('SIGINT');
+    child.kill('SIGINT');
+    await sleep(1_500);
+    expect(child.exitCode).toBeNull();
+    const at = performance.now();
+    child.kill('SIGINT');
+    expect(await ended).toStrictEqual([130, null]);
+    expect(performance.now() - at).toBeLessThan(1_000);
   });
 });

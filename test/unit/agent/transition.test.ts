@@ -126,6 +126,24 @@ describe('a change of the tree', () => {
     expect([...pod.tree.held.keys()].sort()).toEqual(Object.keys(OLD).sort());
   });
 
+  test('that was taken back after its operations had run leaves the worker unknown until that is written down (P8)', async () => {
+    const pod = await withOld();
+    pod.holding.running = OLD_ID;
+    await persist(pod);
+    const transition = await Transition.begin(pod.tree, pod.workshop, {
+      generation: pod.holding.generation + 1,
+      from: OLD_ID,
+      to: NEW_ID,
+      operations: true,
+      changes: changesTo(pod, NEW),
+    });
+    expect(await transition.rollback()).toBe(true);
+    expect((await start()).holding).toMatchObject({ applied: OLD_ID, running: null });
+    pod.holding.workerOperations = 1;
+    await persist(pod);
+    expect((await start()).holding).toMatchObject({ running: OLD_ID, workerOperations: 1 });
+  });
+
   test('that nobody can take back is called unknown', async () => {
     const pod = await withOld();
     await begin(pod, NEW, [OLD_ID, NEW_ID]);
