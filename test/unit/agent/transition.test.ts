@@ -126,23 +126,28 @@ describe('a change of the tree', () => {
     expect([...pod.tree.held.keys()].sort()).toEqual(Object.keys(OLD).sort());
   });
 
-  test('that was taken back after its operations had run leaves the worker unknown until that is written down (P8)', async () => {
-    const pod = await withOld();
-    pod.holding.running = OLD_ID;
-    await persist(pod);
-    const transition = await Transition.begin(pod.tree, pod.workshop, {
-      generation: pod.holding.generation + 1,
-      from: OLD_ID,
-      to: NEW_ID,
-      operations: true,
-      changes: changesTo(pod, NEW),
-    });
-    expect(await transition.rollback()).toBe(true);
-    expect((await start()).holding).toMatchObject({ applied: OLD_ID, running: null });
-    pod.holding.workerOperations = 1;
-    await persist(pod);
-    expect((await start()).holding).toMatchObject({ running: OLD_ID, workerOperations: 1 });
-  });
+  test.each([
+    ['before', { running: null, workerOperations: 0 }],
+    ['after', { running: OLD_ID, workerOperations: 1 }],
+  ])(
+    'that was taken back although its operations had run, ended %s that was written down (P8)',
+    async (end, found) => {
+      const pod = await withOld();
+      pod.holding.running = OLD_ID;
+      await persist(pod);
+      const transition = await Transition.begin(pod.tree, pod.workshop, {
+        generation: pod.holding.generation + 1,
+        from: OLD_ID,
+        to: NEW_ID,
+        operations: true,
+        changes: changesTo(pod, NEW),
+      });
+      expect(await transition.rollback()).toBe(true);
+      pod.holding.workerOperations = 1;
+      if (end === 'after') await persist(pod);
+      expect((await start()).holding).toMatchObject({ applied: OLD_ID, ...found });
+    },
+  );
 
   test('that nobody can take back is called unknown', async () => {
     const pod = await withOld();
