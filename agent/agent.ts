@@ -1,14 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Applier } from './apply.ts';
+import { Applier } from './apply/apply.ts';
 import type { Log } from './log.ts';
 import type { AgentOptions, ListenAddress } from './options.ts';
-import { Pacer } from './pacer.ts';
+import { Pacer } from './haproxy/pacer.ts';
 import { createPod, persist } from './pod.ts';
-import { recover } from './recovery.ts';
-import { createControlServer, createPublicServer, type Served } from './server.ts';
-import { observeWorker } from './worker-watch.ts';
+import { recover } from './apply/recovery.ts';
+import { createControlServer, createPublicServer, type Served } from './http/server.ts';
+import { observeWorker } from './haproxy/worker-watch.ts';
 
 /** A running agent. */
 export interface RunningAgent {

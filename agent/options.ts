@@ -2,7 +2,7 @@ import { isAbsolute, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { LIMITS } from '../src/protocol/protocol.ts';
 import { messageOf } from './failures.ts';
-import { isCanonicalPath } from './paths.ts';
+import { isCanonicalPath } from './files/paths.ts';
 
 /** Settings of one agent; every path is absolute but `config`. */
 export interface AgentOptions {

@@ -1,20 +1,20 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DeleteQueue } from './deletes.ts';
-import { Executor } from './execute.ts';
-import { emptyHolding, type Holding } from './holding.ts';
-import { KnownBad } from './known-bad.ts';
+import { DeleteQueue } from './haproxy/deletes.ts';
+import { Executor } from './haproxy/execute.ts';
+import { emptyHolding, type Holding } from './apply/holding.ts';
+import { KnownBad } from './apply/known-bad.ts';
 import type { Log } from './log.ts';
-import { Master } from './master.ts';
+import { Master } from './haproxy/master.ts';
 import { Metrics } from './metrics.ts';
 import { Mutex } from './mutex.ts';
 import type { AgentOptions } from './options.ts';
-import { Plans } from './plans.ts';
-import { ReadBack } from './read-back.ts';
-import { Storage } from './storage.ts';
-import { Workshop } from './transition.ts';
-import { Tree } from './tree.ts';
-import { Worker } from './worker.ts';
+import { Plans } from './apply/plans.ts';
+import { ReadBack } from './haproxy/read-back.ts';
+import { Storage } from './files/storage.ts';
+import { Workshop } from './files/transition.ts';
+import { Tree } from './files/tree.ts';
+import { Worker } from './haproxy/worker.ts';
 
 /** Everything that belongs to the one pod an agent looks after; made once, handed to every part. */
 export interface Pod {

@@ -1,7 +1,7 @@
 /** Operations of a plan on a real worker, sent as the agent sends them. */
-import { DeleteQueue } from '../../agent/deletes.ts';
-import { Executor } from '../../agent/execute.ts';
-import { Worker } from '../../agent/worker.ts';
+import { DeleteQueue } from '../../agent/haproxy/deletes.ts';
+import { Executor } from '../../agent/haproxy/execute.ts';
+import { Worker } from '../../agent/haproxy/worker.ts';
 import type { Operation } from '../../src/protocol/protocol.ts';
 import { waitFor } from './haproxy.ts';
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { addEntries, serverCommands } from '../../../agent/commands.ts';
-import { lanesOf } from '../../../agent/lanes.ts';
-import { escapeArgument, isToken } from '../../../agent/tokens.ts';
-import { packed, parseInfo, splitReplies } from '../../../agent/worker.ts';
+import { addEntries, serverCommands } from '../../../agent/haproxy/commands.ts';
+import { lanesOf } from '../../../agent/haproxy/lanes.ts';
+import { escapeArgument, isToken } from '../../../agent/haproxy/tokens.ts';
+import { packed, parseInfo, splitReplies } from '../../../agent/haproxy/worker.ts';
 import { LIMITS, type Operation } from '../../../src/protocol/protocol.ts';
 
 const add = (server: string): Operation => ({

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { BadRequest } from '../../../agent/failures.ts';
-import { Frame } from '../../../agent/frame.ts';
-import { parseManifest } from '../../../agent/manifest.ts';
+import { Frame } from '../../../agent/http/frame.ts';
+import { parseManifest } from '../../../agent/http/manifest.ts';
 import { parseCommandLine } from '../../../agent/options.ts';
-import { isCanonicalPath } from '../../../agent/paths.ts';
+import { isCanonicalPath } from '../../../agent/files/paths.ts';
 import { encodeFrameHead } from '../../../src/protocol/frame.ts';
 
 const DIGEST = 'a'.repeat(64);

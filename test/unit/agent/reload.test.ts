@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { DeleteQueue } from '../../../agent/deletes.ts';
+import { DeleteQueue } from '../../../agent/haproxy/deletes.ts';
 import { persist, type Pod } from '../../../agent/pod.ts';
-import { recover } from '../../../agent/recovery.ts';
-import { reloadNow } from '../../../agent/reload.ts';
-import { observeWorker } from '../../../agent/worker-watch.ts';
+import { recover } from '../../../agent/apply/recovery.ts';
+import { reloadNow } from '../../../agent/haproxy/reload.ts';
+import { observeWorker } from '../../../agent/haproxy/worker-watch.ts';
 import { ScriptedSocket, infoOf, podIn } from './scripted-haproxy.ts';
 
 const PLAN = 'c'.repeat(64);

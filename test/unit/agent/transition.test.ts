@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { persist, promote, type Pod } from '../../../agent/pod.ts';
-import { recover } from '../../../agent/recovery.ts';
-import { restoreLastKnownGood } from '../../../agent/reload.ts';
-import { Transition } from '../../../agent/transition.ts';
-import type { Change } from '../../../agent/tree.ts';
+import { recover } from '../../../agent/apply/recovery.ts';
+import { restoreLastKnownGood } from '../../../agent/haproxy/reload.ts';
+import { Transition } from '../../../agent/files/transition.ts';
+import type { Change } from '../../../agent/files/tree.ts';
 import { podIn } from './scripted-haproxy.ts';
 
 const OLD = { 'haproxy.cfg': 'old', 'a/1': 'one', 'a/2': 'two', gone: 'bye' };

@@ -1,0 +1,85 @@
+import { isIP } from 'node:net';
+import { LIMITS, type Operation } from '../../src/protocol/protocol.ts';
+import { isCanonicalPath } from '../files/paths.ts';
+
+/**
+ * One word of HAProxy's command line. Anything that would end the word, the command or the line, or begin a payload, is
+ * refused and never rewritten.
+ */
+export const isToken = (text: string): boolean =>
+  text !== '' &&
+  Buffer.byteLength(text) <= 1024 &&
+  !/[\s;\\\u0000-\u001f\u007f-\u009f]/.test(text) &&
+  !text.includes('<<');
+
+/** Name of a backend or server: a token without the slash that separates the two. */
+const isName = (text: string): boolean => isToken(text) && !text.includes('/');
+
+/** A key as a map file can hold it: one word that is not a comment. */
+const isMapKey = (text: string): boolean =>
+  text !== '' && !text.startsWith('#') && !/[\s\u0000-\u001f\u007f]/.test(text);
+
+/** A value as a map file can hold it: one line without space at either end. */
+const isMapValue = (text: string): boolean =>
+  text !== '' && text.trim() === text && !/[\u0000-\u0008\u000a-\u001f\u007f]/.test(text);
+
+/**
+ * A map key or value as one argument of a command. HAProxy's own escapes are used, so the worker sees the same bytes as
+ * in the file.
+ */
+export const escapeArgument = (text: string): string => text.replace(/[\s;\\<"'#]/g, '\\$&');
+
+const isWeight = (weight: number): boolean =>
+  Number.isInteger(weight) && weight >= 0 && weight <= 256;
+const isPort = (port: number): boolean => Number.isInteger(port) && port >= 0 && port <= 65_535;
+
+/**
+ * Why an operation of a known shape must not reach the worker.
+ *
+ * @returns a reason for people; `undefined` when it may
+ */
+export function refusalOf(operation: Operation): string | undefined {
+  switch (operation.kind) {
+    case 'map_add':
+    case 'map_set':
+      return refusedMap(operation.map) ?? refusedEntry([operation.key, operation.value]);
+    case 'map_delete':
+      return refusedMap(operation.map) ?? (isMapKey(operation.key) ? undefined : 'bad map key');
+    case 'map_replace':
+      return refusedMap(operation.map) ?? firstRefusal(operation.entries);
+    default:
+      return refusedServer(operation);
+  }
+}
+
+function refusedServer(
+  operation: Extract<Operation, { readonly server: string }>,
+): string | undefined {
+  if (!isName(operation.backend)) return 'bad backend name';
+  if (!isName(operation.server)) return 'bad server name';
+  if ('address' in operation) {
+    if (isIP(operation.address) === 0) return 'the address is not an IP address';
+    if (!isPort(operation.port)) return 'bad port';
+  }
+  if ('weight' in operation && !isWeight(operation.weight)) return 'bad weight';
+  if ('keywords' in operation && !operation.keywords.every(isToken)) return 'bad keyword';
+  return undefined;
+}
+
+const refusedMap = (map: string): string | undefined =>
+  isCanonicalPath(map) && isToken(map) ? undefined : 'bad map path';
+
+function refusedEntry([key, value]: readonly [string, string]): string | undefined {
+  if (!isMapKey(key)) return 'bad map key';
+  if (!isMapValue(value)) return 'bad map value';
+  const bytes = Buffer.byteLength(key) + Buffer.byteLength(value);
+  return bytes > LIMITS.mapEntryBytes ? 'the map entry is too long' : undefined;
+}
+
+function firstRefusal(entries: readonly (readonly [string, string])[]): string | undefined {
+  for (const entry of entries) {
+    const refusal = refusedEntry(entry);
+    if (refusal !== undefined) return refusal;
+  }
+  return undefined;
+}
