@@ -24,15 +24,15 @@ export const snapshots = (
 ): Observable<Snapshot> => {
   const batches = (kinds: readonly WatchedResource[]): Observable<ResourceChanges> =>
     merge(...kinds.map((resource) => windows(watch, resource)));
-  const together = batches(watched.filter(({ debounceMs }) => debounceMs > 0)).pipe(
+  const together$ = batches(watched.filter(({ debounceMs }) => debounceMs > 0)).pipe(
     foldByKey(({ resource }) => resource, { quietMs: 0, merge: mergeChanges }),
     map((changes) => [...changes.values()]),
   );
-  const alone = batches(watched.filter(({ debounceMs }) => debounceMs === 0)).pipe(
+  const alone$ = batches(watched.filter(({ debounceMs }) => debounceMs === 0)).pipe(
     map((changes) => [changes]),
   );
   const initial = initialSnapshots(watched);
-  return merge(together, alone).pipe(
+  return merge(together$, alone$).pipe(
     scan(snapshotStep, initial),
     startWith(initial),
     map(({ emit }) => emit),

@@ -31,3 +31,6 @@ export interface TemplateSource {
   /** Watched resources it needs; left out when one of them is not there. */
   readonly requires: readonly string[];
 }
+
+/** What `source` begins with when a template comes with a library. */
+export const LIBRARY = 'libraries/';

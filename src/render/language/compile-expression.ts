@@ -13,7 +13,14 @@ import { TemplateFailure, nearest, type Place } from './failure.ts';
 import { FILTERS } from './filters.ts';
 import { objectOf } from './object-of.ts';
 import type { Run } from './run.ts';
-import { blaming, rootOf, settingOf, wrongSetting } from './settings.ts';
+import {
+  blaming,
+  rootOf,
+  settingOf,
+  settingsOf,
+  wrongSetting,
+  type SettingNames,
+} from './settings.ts';
 import {
   describe,
   type Binary,
@@ -145,6 +152,7 @@ const compileCall: Compile<FunCall> = (node, context, lenient) => {
   const args = compileArguments(node.args.children, context);
   const place = placeOf(node, context.source);
   const field = describe(node.name);
+  const settings = settingsOf(node);
   return (run) => {
     const called = callee(run);
     if (!(called instanceof TemplateFunction)) {
@@ -158,7 +166,7 @@ const compileCall: Compile<FunCall> = (node, context, lenient) => {
     const value = located(place, field, () => {
       const given = args(run);
       run.cell.callPlace = place;
-      return called.call(given, run);
+      return blaming(settings, () => called.call(given, run));
     });
     if (value !== undefined || lenient) return value;
     throw new TemplateFailure(`${describe(node)} finds nothing`, {
@@ -185,11 +193,12 @@ const compileFilter: Compile<Filter> = (node, context) => {
   const input = compileExpression(first as Node, context, lenient);
   const args = compileArguments(rest, context, name === 'coalesce');
   const setting = settingOf(first as Node);
+  const settings: SettingNames = new Map(setting === undefined ? [] : [['the value', setting]]);
   const field = setting ?? describe(first as Node);
   return (run) => {
     const value = input(run);
     const given = args(run);
-    return located(place, field, () => blaming(setting, () => filter(value, given, run)));
+    return located(place, field, () => blaming(settings, () => filter(value, given, run)));
   };
 };
 

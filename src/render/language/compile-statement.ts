@@ -24,6 +24,7 @@ import type {
   SetNode,
   Switch,
 } from './syntax.ts';
+import { LIBRARY } from '../config/template-config.ts';
 import { Text } from './text.ts';
 import { TrackedCollection, entriesOf, isRecord, isTrue, kindOf, emptyRecord } from './values.ts';
 import { ItemWriter, Profile } from './writer.ts';
@@ -76,7 +77,8 @@ const compileOutput: Compile<NodeList> = (node, context) => {
     }
     const value = context.expression(child);
     const setting = settingOf(child);
-    return (run) => print(run, value(run), { place, setting });
+    const isOurs = context.source.startsWith(LIBRARY);
+    return (run) => print(run, value(run), { place, setting, isOurs });
   });
   return (run) => {
     for (const one of prints) one(run);
@@ -87,23 +89,26 @@ interface Printing {
   readonly place: Place;
   /** The setting that is printed, if it is one. */
   readonly setting: string | undefined;
+  /** Whether a library prints it, which nobody has to correct. */
+  readonly isOurs: boolean;
 }
 
-const print = ({ out }: Run, value: unknown, { place, setting }: Printing): void => {
+const print = ({ out }: Run, value: unknown, printing: Printing): void => {
+  const { place, setting } = printing;
   if (value instanceof Text) out.writeText(value, place);
   else if (typeof value === 'boolean') out.write(String(value), place);
   else if (typeof value === 'number' && Number.isFinite(value)) out.write(String(value), place);
   else if (value instanceof Profile) out.profile(value, place);
   else if (setting === undefined) throw unprintable(value, place);
-  else throw unprintableSetting(setting, value).at(place);
+  else throw unprintableSetting(setting, value, printing.isOurs).at(place);
 };
 
-const unprintableSetting = (setting: string, value: unknown): TemplateFailure =>
+const unprintableSetting = (setting: string, value: unknown, isOurs: boolean): TemplateFailure =>
   wrongSetting({
     setting,
     value,
     expected: 'a number or a boolean as the template prints it',
-    ...(typeof value === 'string' ? { or: 'print the string through an emitter' } : {}),
+    ...(typeof value === 'string' && !isOurs ? { or: 'print the string through an emitter' } : {}),
   });
 
 const unprintable = (value: unknown, place: Place): TemplateFailure =>

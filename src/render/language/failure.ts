@@ -34,8 +34,8 @@ export class TemplateFailure extends Error {
   /** The same failure with a place and an expression, where it had none yet. */
   at(place: Place, field?: string): TemplateFailure {
     if (this.details.place !== undefined) return this;
-    const located = { ...this.details, place };
-    return new TemplateFailure(this.message, field === undefined ? located : { ...located, field });
+    const named = field === undefined ? {} : { field };
+    return new TemplateFailure(this.message, { ...named, ...this.details, place });
   }
 
   /** The same failure with the object that was looked at, where it named none yet. */

@@ -1,6 +1,7 @@
 /** Settings: values that the configuration hands to templates as `extraContext`. */
+import { nameOfKey } from './compile-context.ts';
 import { TemplateFailure } from './failure.ts';
-import { describe, type Node } from './syntax.ts';
+import { describe, type FunCall, type Node } from './syntax.ts';
 import { kindOf } from './values.ts';
 
 /** The setting that an expression reads, such as `extraContext.timeouts.client`, whatever its default; else undefined. */
@@ -47,16 +48,34 @@ interface WrongSetting {
   readonly or?: string;
 }
 
-/** Runs what uses a setting; a failure without a place tells that the setting is the cause. */
-export const blaming = <T>(setting: string | undefined, inside: () => T): T => {
+/** What messages call a setting → the setting. */
+export type SettingNames = ReadonlyMap<string, string>;
+
+/** The settings among the members of the mapping that a function is called with: `backend().balance` → … */
+export const settingsOf = ({ name, args }: FunCall): SettingNames => {
+  const found = new Map<string, string>();
+  for (const argument of args.children) {
+    if (argument.typename !== 'Dict') continue;
+    for (const { key, value } of argument.children) {
+      const setting = settingOf(value);
+      if (setting !== undefined) found.set(`${describe(name)}().${nameOfKey(key)}`, setting);
+    }
+  }
+  return found;
+};
+
+/** Runs what uses settings; a failure that has no place yet and names one tells that the configuration is the cause. */
+export const blaming = <T>(settings: SettingNames, inside: () => T): T => {
   try {
     return inside();
   } catch (error: unknown) {
-    if (setting === undefined || !(error instanceof TemplateFailure)) throw error;
-    if (error.details.place !== undefined) throw error;
-    const message = error.message.replace('the value', `the configuration's ${setting}`);
+    if (!(error instanceof TemplateFailure) || error.details.place !== undefined) throw error;
+    const [name, setting] = [...settings].find(([words]) => error.message.includes(words)) ?? [];
+    if (name === undefined || setting === undefined) throw error;
+    const message = error.message.replace(name, `the configuration's ${setting}`);
     throw new TemplateFailure(message, {
       ...error.details,
+      field: setting,
       nextStep: mend(setting),
     });
   }

@@ -1,6 +1,7 @@
 /** Snippets that print nowhere: most often one whose name misses its hook. */
 import { nearestName } from '../nearest-name.ts';
 import type { Problem } from '../../snapshot/problem.ts';
+import { LIBRARY } from '../config/template-config.ts';
 import { walk, type Node } from './syntax.ts';
 
 /** A snippet's name, and where it comes from. */
@@ -27,8 +28,6 @@ export const unusedSnippets = (
   const hooks = [...new Set([...reached].flatMap(hooksOf))].sort();
   return unused.map(({ name, source }) => warning(name, source, hooks));
 };
-
-const LIBRARY = 'libraries/';
 
 /** What a template includes by a name with `*`, without it: `frontend-http-*` is the hook `frontend-http`. */
 const hooksOf = (root: Node): readonly string[] =>

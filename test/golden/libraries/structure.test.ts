@@ -3,6 +3,7 @@ import type { Render, TemplateEngine } from '../../../src/render/render.ts';
 import type { IndexedSnapshot } from '../../../src/snapshot/apply-batch.ts';
 import type { KubeObject } from '../../../src/snapshot/objects.ts';
 import { changed, ingress, service, slice, snapshotOf } from '../../support/objects.ts';
+import { runSteps } from '../../support/templates.ts';
 import { libraryEngine, renderAll, textsOf } from '../../support/rendered.ts';
 
 const objects: readonly KubeObject[] = [
@@ -68,6 +69,24 @@ describe('sections', () => {
       ({ name, digest }) => plain.find((other) => other.name === name)?.digest !== digest,
     );
     expect(differing.map(({ name }) => name)).toStrictEqual(['frontends', 'own-backends']);
+  });
+});
+
+describe('settings of a wrong type', () => {
+  test.each<[string, Readonly<Record<string, unknown>>]>([
+    ['maxconn', { maxconn: 'lots' }],
+    ['hardStopAfter', { hardStopAfter: ['10m'] }],
+    ['timeouts', { timeouts: 5 }],
+    ['balance', { balance: 7 }],
+  ])('%s: the configuration is to be corrected, not the library', async (name, extraContext) => {
+    const wrong = await libraryEngine({ overrides: { extraContext } });
+    const result = runSteps(wrong, before);
+    const [problem] = result.ok ? [] : result.failure.problems;
+    expect(problem?.message).toContain(`the configuration's extraContext.${name} is `);
+    expect(problem?.field).toBe(`extraContext.${name}`);
+    expect(problem?.nextStep).toBe(
+      `Correct spec.templatingSettings.extraContext.${name} of the HAProxyTemplateConfig.`,
+    );
   });
 });
 

@@ -1,4 +1,4 @@
-import { concatWith, filter, map, NEVER, of, shareReplay } from 'rxjs';
+import { concatWith, defer, filter, map, NEVER, of } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { controller } from '../../../src/controller.ts';
 import type { ConfigEvent, Notification, Observer } from '../../../src/ports.ts';
@@ -125,12 +125,13 @@ describe('configuration', () => {
         ok: true,
         engine: engine({ renderMs: 0, settings: { minDeploymentIntervalMs } }),
       });
+      const first$ = cold('l 999ms b', { l: replaced(), b: route('entry-bad') });
+      const second$ = cold('l', { l: replaced(thing('Route', 'entry-bad')) });
+      const watches = [first$, second$];
+      const routes$ = defer(() => watches.shift() ?? NEVER);
       const agent = model();
       const ports = portsWith({
-        resources: watching(
-          of(replaced(thing('Server', 's'))).pipe(concatWith(NEVER)),
-          cold('l 999ms b', { l: replaced(), b: route('entry-bad') }).pipe(shareReplay()),
-        ),
+        resources: watching(of(replaced(thing('Server', 's'))).pipe(concatWith(NEVER)), routes$),
         config$: cold('a 2999ms b', { a: paced(5_000), b: paced(1_000) }),
         agents: clientOf(new Map([['p1', agent]])),
         check: verdictAfter(50, (render) =>
