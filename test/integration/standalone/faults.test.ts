@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { createServer, type Server } from 'node:net';
 import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { type EchoBackend, startEcho } from '../../support/echo.ts';
@@ -48,6 +49,8 @@ describe('what dies', () => {
     const load = startLoad({ port: instance.ports.http, host: HOST });
     const orphans = [...instance.children('haproxy'), ...instance.children('agent')];
 
+    // HAProxy tells its start in whole seconds: one within the second of an apply could not be told from one before it.
+    await pause(1_100);
     await instance.stop('SIGKILL');
     const answers = load.answers.get('one') ?? 0;
     await instance.until('traffic', () => (load.answers.get('one') ?? 0) > answers + 50);
