@@ -68,7 +68,14 @@ export const readManifests = async (
     const digest = hash('sha256', part, 'base64');
     const known = previous?.parsed.get(digest) ?? parsed.get(digest);
     const content = known ?? parsePart(part.toString('utf8'));
-    if ('reason' in content) return { ok: false, problem: unreadable(path, line, content) };
+    if ('reason' in content)
+      return {
+        ok: false,
+        problem: unreadable(path, line + content.line, {
+          ...content,
+          isTemplate: part.includes('{{'),
+        }),
+      };
     parsed.set(digest, content);
     contents.push({ line, content });
     if (known === undefined && performance.now() > sliceEnd) {
@@ -155,13 +162,30 @@ const joined = (path: string, field: string): string => [path, field].filter(Boo
 const linesBeforeContent = (text: string): number =>
   (/^(?:---[ \t]*(?:#.*)?\r?\n|[ \t]*(?:#.*)?\r?\n)*/.exec(text)?.[0].match(/\n/g) ?? []).length;
 
-const unreadable = (path: string, linesBefore: number, error: YamlError): Problem => ({
+const unreadable = (
+  path: string,
+  line: number,
+  { reason, column, isTemplate }: YamlError & { readonly isTemplate: boolean },
+): Problem => ({
   severity: 'error',
   reason: 'InvalidYAML',
-  message: `The file is not valid YAML: ${error.reason}.`,
-  nextStep: 'Correct the file; until then its last good content stays in use.',
-  place: { source: path, line: linesBefore + error.line, column: error.column },
+  message: `The file is not valid YAML: ${reason}.`,
+  nextStep: isTemplate
+    ? 'It looks like a Helm template: put what helm template makes of it here instead.'
+    : 'Correct the file; until then its last good content stays in use.',
+  place: { source: path, line, column },
 });
+
+/** What a document without a usable kind or name most likely is, by the name that tools give its file. */
+const remedyFor = (path: string): string => {
+  const name = path.split('/').at(-1) ?? '';
+  if (/^kustomization\.ya?ml$/i.test(name)) {
+    return 'It is for kustomize: put what kubectl kustomize makes of it here instead.';
+  }
+  return /^(?:Chart|values.*)\.ya?ml$/.test(name)
+    ? 'It belongs to a Helm chart: put what helm template makes of the chart here instead.'
+    : 'Correct the manifest; an earlier valid state of the object stays in use until then.';
+};
 
 const invalid = (refusal: {
   readonly path: string;
@@ -177,7 +201,7 @@ const invalid = (refusal: {
     severity: 'error',
     reason: 'InvalidObject',
     message: `${subject} is not a valid object: ${wrong}.`,
-    nextStep: 'Correct the manifest; an earlier valid state of the object stays in use until then.',
+    nextStep: remedyFor(refusal.path),
     field: refusal.field,
     place: { source: refusal.path, line: refusal.line },
   };

@@ -183,6 +183,27 @@ items:
     });
   });
 
+  it('says what to do with a Helm template', async () => {
+    expect(await read('metadata:\n  name: {{ .Release.Name }}-web\n  x: [\n')).toMatchObject({
+      ok: false,
+      problem: {
+        reason: 'InvalidYAML',
+        nextStep: expect.stringContaining('helm template') as string,
+      },
+    });
+  });
+
+  it.each([
+    ['base/kustomization.yaml', 'apiVersion: k/v1\nkind: Kustomization\n', 'kubectl kustomize'],
+    ['chart/Chart.yaml', 'apiVersion: v2\nname: web\n', 'helm template'],
+    ['chart/values-prod.yaml', 'replicas: 2\n', 'helm template'],
+    ['web.yaml', 'replicas: 2\n', 'Correct the manifest'],
+  ])('says what to do with %s', async (path, text, remedy) => {
+    const result = await readManifests(path, Buffer.from(text));
+    const steps = result.ok ? result.file.problems.map(({ nextStep }) => nextStep) : [];
+    expect(steps.join()).toContain(remedy);
+  });
+
   it.each([
     ['an alias', 'password: *hunter2\n'],
     ['a tag', 'password: !hunter2 x\n'],
