@@ -12,7 +12,7 @@ import {
   takeUntil,
 } from 'rxjs';
 import { classifyLevels, reloadIntervalOf } from './gate/levels.ts';
-import { beside, departures, refusal, streamsOf } from './notifications.ts';
+import { beside, departures, isEngine, isRefusal, refusal, streamsOf } from './notifications.ts';
 import { handOver } from './operators/hand-over.ts';
 import { schedule } from './operators/schedule.ts';
 import { shareLatest } from './operators/share-latest.ts';
@@ -42,11 +42,16 @@ export const controller = (ports: Ports): Observable<Notification> =>
 
     // Configurations and objects → renders. A new configuration takes over without a gap (G13).
     const reconciled$ = config$.pipe(
-      handOver(
-        (event) => (event.ok ? reconcile(event.engine, ports.resources, open) : refusal(event)),
-        {
-          ready: isType('Rendered'),
-        },
+      connect((event$) =>
+        merge(
+          event$.pipe(filter(isRefusal), map(refusal)),
+          event$.pipe(
+            filter(isEngine),
+            handOver(({ engine }) => reconcile(engine, ports.resources, open), {
+              ready: isType('Rendered'),
+            }),
+          ),
+        ),
       ),
     );
 

@@ -18,11 +18,17 @@ import {
   type Pod,
 } from './ports.ts';
 
+type Engine = Extract<ConfigEvent, { ok: true }>;
+type Refusal = Extract<ConfigEvent, { ok: false }>;
+
+export const isEngine = (event: ConfigEvent): event is Engine => event.ok;
+export const isRefusal = (event: ConfigEvent): event is Refusal => !event.ok;
+
 /** A configuration that was refused changes nothing and is told (G13). */
-export const refusal = ({
+export const refusal = ({ problems }: Refusal): Notification => ({
+  type: 'ConfigRefused',
   problems,
-}: Extract<ConfigEvent, { ok: false }>): Observable<Notification> =>
-  of({ type: 'ConfigRefused', problems });
+});
 
 /** Pods that were there and are not any more. */
 export const departures = (pods$: Observable<ReadonlyMap<string, Pod>>): Observable<Notification> =>

@@ -149,6 +149,27 @@ describe('configuration', () => {
   );
 
   it(
+    'G13: an invalid one does not stop a valid one that is still warming up',
+    marbles(({ cold, expectObservable }) => {
+      const problem = {
+        severity: 'error',
+        reason: 'X',
+        message: 'spec.nope',
+        nextStep: '',
+      } as const;
+      const config$ = cold<ConfigEvent>('o 99ms x', {
+        o: { ok: true, engine: engine({ renderMs: 500 }) },
+        x: { ok: false, problems: [problem] },
+      });
+      const ports = portsWith({
+        resources: watching(cold('l', { l: replaced(thing('Server', 's')) })),
+        config$,
+      });
+      expectObservable(rendered(ports), '2s !').toBe('500ms a', { a: '|s' });
+    }),
+  );
+
+  it(
     'G13: an invalid one changes nothing and is reported',
     marbles(({ cold, expectObservable }) => {
       const problem = {
