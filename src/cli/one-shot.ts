@@ -1,5 +1,3 @@
-import { stat } from 'node:fs/promises';
-import { resolve } from 'node:path';
 import {
   auditTime,
   combineLatest,
@@ -16,8 +14,9 @@ import type { Problem } from '../snapshot/problem.ts';
 import { describeProblem } from '../sinks/log-problems.ts';
 import { directorySource } from '../streams/directory.ts';
 import { snapshots } from '../streams/snapshots.ts';
-import { CommandError, EXIT, type Terminal } from './command.ts';
+import type { Terminal } from './command.ts';
 import { compiledConfigs, type CompileOptions } from './compile.ts';
+import { manifestDirectory } from './manifest-directory.ts';
 
 /** What one directory gives: a render, and everything worth telling about it. */
 export interface Rendered {
@@ -31,7 +30,7 @@ const SETTLE_MS = 20;
 
 /** Reads and renders a directory once. Throws CommandError when it is none. */
 export const renderDirectory = async (path: string, options: CompileOptions): Promise<Rendered> => {
-  const directory = await existing(path);
+  const directory = await manifestDirectory(path);
   const source = directorySource(directory, { problemsMs: 0 });
   const result$: Observable<RenderResult | ConfigEvent> = compiledConfigs(source, options).pipe(
     take(1),
@@ -60,16 +59,6 @@ export const renderDirectory = async (path: string, options: CompileOptions): Pr
 const failureOf = (result: RenderResult | ConfigEvent): readonly Problem[] => {
   if ('problems' in result) return result.problems;
   return 'failure' in result ? result.failure.problems : [];
-};
-
-const existing = async (path: string): Promise<string> => {
-  const directory = resolve(path);
-  const found = await stat(directory).catch(() => undefined);
-  if (found?.isDirectory() === true) return directory;
-  throw new CommandError(
-    `${path} is no directory; name one that holds Kubernetes manifests (YAML or JSON)`,
-    EXIT.badInput,
-  );
 };
 
 /** Whether anything in the list is more than a warning. */

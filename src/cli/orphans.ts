@@ -38,7 +38,8 @@ const signal = (pid: number, name: NodeJS.Signals): void => {
   }
 };
 
-const isAlive = (pid: number): boolean => {
+/** Whether a process of this id runs. */
+export const isAlive = (pid: number): boolean => {
   try {
     process.kill(pid, 0);
     return true;

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { stat, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { ReplaySubject } from 'rxjs';
 import { directorySource } from '../streams/directory.ts';
@@ -8,6 +8,7 @@ import { curlLines } from './curl.ts';
 import { defaultCertificate } from './default-certificate.ts';
 import { findHaproxy } from './haproxy-binary.ts';
 import { createLogger, LEVELS, writeLine } from './logger.ts';
+import { manifestDirectory } from './manifest-directory.ts';
 import { endOrphans } from './orphans.ts';
 import { claimPort, portOf } from './ports.ts';
 import { standalone, type StandaloneSettings } from './standalone.ts';
@@ -181,19 +182,6 @@ const serve = (settings: StandaloneSettings): Promise<number> =>
       },
     });
   });
-
-const manifestDirectory = async (path: string): Promise<string> => {
-  const directory = resolve(path);
-  const isDirectory = await stat(directory).then(
-    (found) => found.isDirectory(),
-    () => false,
-  );
-  if (isDirectory) return directory;
-  throw new CommandError(
-    `${path} is no directory; name one that holds Kubernetes manifests (YAML or JSON)`,
-    EXIT.badInput,
-  );
-};
 
 const textOf = ({ values }: Call, name: string): string | undefined => {
   const value = values[name];

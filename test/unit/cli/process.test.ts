@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { isAlive } from '../../../src/cli/orphans.ts';
 import { childProcess, type ProcessEvent } from '../../../src/cli/process.ts';
 
 /** Runs a script of Node.js until it ends; what was emitted, and the error. */
@@ -13,15 +14,6 @@ const run = (
         resolve({ events, error: error instanceof Error ? error : undefined }),
     });
   });
-
-const isAlive = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-};
 
 describe('a child process', () => {
   it('tells its start and its output line by line; its end is an error', async () => {

@@ -24,11 +24,16 @@ describe('a defect of the engine', () => {
     expect(JSON.stringify(rendered)).not.toContain('password');
   };
 
+  const fail = (): RenderResult => {
+    throw new TypeError('password 1234');
+  };
+
   it('S42: is a failed render, and repeats nothing of what it was about', async () => {
     expectFailure(
-      // eslint-disable-next-line require-yield -- it fails before its first step
       await result(function* () {
-        throw new TypeError('password 1234');
+        const never = fail();
+        yield;
+        return never;
       }),
     );
   });
