@@ -52,9 +52,6 @@ export const chunkText = (chunk: Chunk): string => {
   return parts.join('');
 };
 
-/** The whole text in UTF-8. */
-export const toBytes = (chunk: Chunk): Uint8Array => new TextEncoder().encode(chunkText(chunk));
-
 /** Where a line starts: the leaf, and the number of line feeds in that leaf before it. */
 export interface LineStart {
   readonly leaf: Chunk;

@@ -23,7 +23,7 @@ import {
 import { controller } from '../controller.ts';
 import { createChecker } from '../gate/checker.ts';
 import { httpServer } from '../http/server.ts';
-import { initialStatus, isConfirming, statusStepAt, type Status } from '../http/status.ts';
+import { initialStatus, isConfirming, statusStep, type Status } from '../http/status.ts';
 import type { Notification, Observer, ResourceSource } from '../ports.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { createAgentClient } from '../sinks/agent-client.ts';
@@ -151,7 +151,7 @@ const watchStatus = ({ logger, haproxy, source }: StandaloneSettings, isolation:
   const observe: Observer = ({ notifications$ }) =>
     notifications$.pipe(
       tap((event: Notification) => {
-        status = statusStepAt(new Date().toISOString())(status, event);
+        status = statusStep(status, event, new Date().toISOString());
         record(event);
         for (const line of linesOf(event)) writeLine(logger, line);
       }),

@@ -76,18 +76,12 @@ export const initialStatus = (startedAt: string, minPods = 0): Status => ({
   minPods,
 });
 
-/** The status after one more notification, of which it is known when it came (ISO 8601). Pure. */
-export const statusStepAt =
-  (now: string | undefined) =>
-  (status: Status, event: Notification): Status => {
-    const change = changes[event.type] as
-      | ((status: Status, event: Notification, now: string | undefined) => Partial<Status>)
-      | undefined;
-    return change === undefined ? status : { ...status, ...change(status, event, now) };
-  };
-
-/** The same where times do not matter. */
-export const statusStep = statusStepAt(undefined);
+/** The status after one more notification, and when that came (ISO 8601) where it matters. Pure. */
+export const statusStep = (status: Status, event: Notification, now?: string): Status => {
+  const change = changes[event.type] as
+    ((status: Status, event: Notification, now: string | undefined) => Partial<Status>) | undefined;
+  return change === undefined ? status : { ...status, ...change(status, event, now) };
+};
 
 type Of<T extends Notification['type']> = Extract<Notification, { type: T }>;
 type Changes = {

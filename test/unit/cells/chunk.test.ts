@@ -7,7 +7,6 @@ import {
   concat,
   findLine,
   leaf,
-  toBytes,
   type Chunk,
 } from '../../../src/cells/chunk.ts';
 import { OrderedChunks } from '../../../src/cells/ordered-chunks.ts';
@@ -25,7 +24,6 @@ describe('a chunk', () => {
     expect([...chunkTexts(chunk)].join('')).toBe(whole);
     expect(chunk.size).toBe(Buffer.byteLength(whole));
     expect(chunk.lines).toBe(whole.split('\n').length - 1);
-    expect(Buffer.from(toBytes(chunk)).toString()).toBe(whole);
   });
 
   property.prop([tree, fc.nat({ max: 20 })])(

@@ -4,7 +4,6 @@ import {
   initialStatus,
   readiness,
   statusStep,
-  statusStepAt,
   type Status,
 } from '../../../src/http/status.ts';
 import type { Notification } from '../../../src/ports.ts';
@@ -38,7 +37,10 @@ const synced: readonly Notification[] = [
   { type: 'Rendered', render, durationMs: 3 },
 ];
 const after = (...events: readonly Notification[]): Status =>
-  events.reduce(statusStep, initialStatus('2026-01-01T00:00:00Z'));
+  events.reduce(
+    (status, event) => statusStep(status, event),
+    initialStatus('2026-01-01T00:00:00Z'),
+  );
 
 describe('readiness (R11)', () => {
   it('R11: is not ready before configuration, sync and render', () => {
@@ -99,7 +101,7 @@ describe('debugVars (S23)', () => {
     const second = { ...first, key: 'standalone/1' };
     const state = { protocol: 1 } as AgentState;
     const now = '2026-01-01T00:00:07Z';
-    const read = statusStepAt(now)(after(), { type: 'AgentState', pod: first, state });
+    const read = statusStep(after(), { type: 'AgentState', pod: first, state }, now);
     expect(debugVars(read)['agents']).toMatchObject({
       haproxy: { name: 'haproxy', key: 'standalone/0', readAt: now, state },
     });

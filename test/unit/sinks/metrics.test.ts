@@ -128,7 +128,10 @@ describe('change to applied (R5)', () => {
 describe('metrics (S23, R17)', () => {
   const exposition = async (...events: readonly Notification[]): Promise<string> => {
     const registry = new Registry();
-    const status = events.reduce(statusStep, initialStatus('2026-01-01T00:00:00Z'));
+    const status = events.reduce(
+      (status, event) => statusStep(status, event),
+      initialStatus('2026-01-01T00:00:00Z'),
+    );
     const record = createMetrics(registry, () => status);
     events.forEach(record);
     return registry.metrics();
