@@ -88,6 +88,7 @@ export const controller = (ports: Ports): Observable<Notification> =>
         return merge(
           shared$,
           departures(pods$),
+          pods$.pipe(map((pods): Notification => ({ type: 'PodsFound', pods }))),
           render$.pipe(ignoreElements()),
           leader$.pipe(
             switchMap((leadership) =>

@@ -148,6 +148,8 @@ export type Notification =
     }
   | { readonly type: 'Deploying'; readonly desired: Desired }
   | AgentNotification
+  /** The newest set of HAProxy pods. */
+  | { readonly type: 'PodsFound'; readonly pods: ReadonlyMap<string, Pod> }
   | { readonly type: 'Leadership'; readonly leadership: Leadership }
   /** An observer of the pipeline failed and is left out from here on; the pipeline goes on. */
   | { readonly type: 'ObserverFailed'; readonly message: string }

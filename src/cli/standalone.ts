@@ -1,5 +1,4 @@
 import type { Logger } from 'pino';
-import { Registry } from 'prom-client';
 import {
   defer,
   distinctUntilChanged,
@@ -23,19 +22,17 @@ import {
 import { controller } from '../controller.ts';
 import { createChecker } from '../gate/checker.ts';
 import { httpServer } from '../http/server.ts';
-import { initialStatus, isConfirming, statusStep, type Status } from '../http/status.ts';
-import type { Notification, Observer, ResourceSource } from '../ports.ts';
+import { isConfirming } from '../http/status.ts';
+import type { Observer, ResourceSource } from '../ports.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { createAgentClient } from '../sinks/agent-client.ts';
 import type { LogLine } from '../sinks/log-line.ts';
-import { createLog } from '../sinks/log.ts';
-import { createMetrics } from '../sinks/metrics.ts';
-import { processMetrics } from '../sinks/process-metrics.ts';
 import { countingWatchEvents } from '../sinks/watch-metrics.ts';
 import { standaloneLeader, standalonePod, standalonePods } from '../streams/standalone.ts';
 import { compiledConfigs } from './compile.ts';
 import { demoBackends, demoPorts } from './demo.ts';
 import { writeLine } from './logger.ts';
+import { createObservation } from './observation.ts';
 import { agentProgram } from './programs.ts';
 import type { StateDirectory } from './state-directory.ts';
 import { supervise, type SupervisorEvent } from './supervise.ts';
@@ -74,7 +71,11 @@ export const standalone = (settings: StandaloneSettings): Observable<never> =>
     const checker = createChecker({ binary: haproxy.path, dir: state.mirror });
     const client = createAgentClient({ token, timeoutMs: { state: 5_000, apply: 90_000 } });
     const pod = standalonePod(agentPort);
-    const watched = watchStatus(settings, () => checker.isolation);
+    const observation = createObservation({
+      logger: settings.logger,
+      minPods: 1,
+      facts: () => ({ haproxy: haproxy.version, checkerIsolation: checker.isolation }),
+    });
     const processes$ = supervise({
       ...settings,
       haproxy: haproxy.path,
@@ -91,12 +92,12 @@ export const standalone = (settings: StandaloneSettings): Observable<never> =>
       httpServer({
         host: '127.0.0.1',
         port: settings.metricsPort,
-        status: watched.status,
-        metrics: watched.metrics,
+        status: observation.status,
+        metrics: observation.metrics,
       }),
     );
     const pipeline$ = controller({
-      resources: watched.source,
+      resources: countingWatchEvents(settings.source, observation.registry),
       config$: compiledConfigs(settings.source, {
         overrides: {
           baseDir: state.base,
@@ -114,7 +115,11 @@ export const standalone = (settings: StandaloneSettings): Observable<never> =>
       agents: client,
       check: checker.check,
       shutdown$: settings.shutdown$,
-      observers: [watched.observe, announce(settings), ...(settings.demo ? [demo(settings)] : [])],
+      observers: [
+        observation.observe,
+        announce(settings),
+        ...(settings.demo ? [demo(settings)] : []),
+      ],
     }).pipe(
       takeUntil(settings.shutdown$.pipe(switchMap(() => timer(HARD_STOP_MS)))),
       finalize(() => {
@@ -124,7 +129,7 @@ export const standalone = (settings: StandaloneSettings): Observable<never> =>
     return merge(beside$.pipe(takeUntil(ended$)), pipeline$).pipe(
       ignoreElements(),
       finalize(() => {
-        watched.close();
+        observation.close();
         void checker.close();
         void client.close();
       }),
@@ -137,34 +142,6 @@ const restartsOf = (processes$: Observable<SupervisorEvent>): Observable<unknown
     filter(({ process: name, event }) => name === 'haproxy' && event.type === 'started'),
     skip(1),
   );
-
-/** Folds notifications into status, metrics and log; `source` is the settings' own, counted. */
-const watchStatus = ({ logger, haproxy, source }: StandaloneSettings, isolation: () => unknown) => {
-  let status: Status = initialStatus(new Date().toISOString(), 1);
-  const registry = new Registry();
-  const read = (): Status => ({
-    ...status,
-    facts: { haproxy: haproxy.version, checkerIsolation: isolation() },
-  });
-  const record = createMetrics(registry, read);
-  const linesOf = createLog();
-  const observe: Observer = ({ notifications$ }) =>
-    notifications$.pipe(
-      tap((event: Notification) => {
-        status = statusStep(status, event, new Date().toISOString());
-        record(event);
-        for (const line of linesOf(event)) writeLine(logger, line);
-      }),
-      ignoreElements(),
-    );
-  return {
-    status: read,
-    observe,
-    source: countingWatchEvents(source, registry),
-    metrics: () => registry.metrics(),
-    close: processMetrics(registry),
-  };
-};
 
 /** Says once that requests are served, when the first apply is confirmed. */
 const announce =

@@ -10,7 +10,12 @@ export interface HttpOptions {
   readonly status: () => Status;
   /** The Prometheus exposition. */
   readonly metrics: () => Promise<string>;
+  /** The paths it answers. Default: all. */
+  readonly paths?: readonly HttpPath[];
 }
+
+/** What this server knows to answer. */
+export type HttpPath = '/healthz' | '/readyz' | '/metrics' | '/debug/vars';
 
 /**
  * Serves `/healthz`, `/readyz`, `/metrics` and `/debug/vars` while subscribed; emits the port it listens on. A port that is
@@ -38,7 +43,7 @@ type Reply = readonly [status: number, contentType: string, body: string];
 const TEXT = 'text/plain; charset=utf-8';
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-const routes: Readonly<Record<string, (options: HttpOptions) => Reply | Promise<Reply>>> = {
+const routes: Readonly<Record<HttpPath, (options: HttpOptions) => Reply | Promise<Reply>>> = {
   '/healthz': () => [200, TEXT, 'ok\n'],
   '/readyz': ({ status }) => {
     const { ready, reasons } = readiness(status());
@@ -66,14 +71,17 @@ const respond = async (
   response.end(request.method === 'HEAD' ? undefined : body);
 };
 
+const ALL = Object.keys(routes) as HttpPath[];
+
 const answer = async (options: HttpOptions, { method, url }: IncomingMessage): Promise<Reply> => {
   if (method !== 'GET' && method !== 'HEAD') return [405, TEXT, 'only GET and HEAD\n'];
   // Not through URL, which throws on what anybody may send.
   const [path = ''] = (url ?? '').split('?');
-  const route = Object.hasOwn(routes, path) ? routes[path] : undefined;
-  if (route === undefined) return [404, TEXT, `there is ${Object.keys(routes).join(', ')}\n`];
+  const { paths = ALL } = options;
+  const known = paths.find((one) => one === path);
+  if (known === undefined) return [404, TEXT, `there is ${paths.join(', ')}\n`];
   try {
-    return await route(options);
+    return await routes[known](options);
   } catch (error) {
     return [500, TEXT, `${error instanceof Error ? error.message : String(error)}\n`];
   }

@@ -23,6 +23,8 @@ export interface Status {
   readonly agents: Readonly<Record<string, AgentStatus>>;
   /** What else is to be shown, for example the checker's isolation. */
   readonly facts: Readonly<Record<string, unknown>>;
+  /** HAProxy pods that there are; undefined before anybody looked. */
+  readonly podsFound: number | undefined;
   /** HAProxy pods that there are from the start: 1 in standalone, 0 where they come and go. */
   readonly minPods: number;
 }
@@ -73,6 +75,7 @@ export const initialStatus = (startedAt: string, minPods = 0): Status => ({
   },
   agents: {},
   facts: {},
+  podsFound: undefined,
   minPods,
 });
 
@@ -136,6 +139,7 @@ const changes: Changes = {
   PodGone: ({ agents }, { pod }) => ({
     agents: Object.fromEntries(Object.entries(agents).filter(([key]) => key !== pod.key)),
   }),
+  PodsFound: (_, { pods }) => ({ podsFound: pods.size }),
   ShuttingDown: () => ({ shuttingDown: true }),
 };
 
@@ -183,7 +187,8 @@ export const readiness = (
   if (status.snapshot === undefined) reasons.push('watched resources have not synced yet');
   else if (status.render === undefined) reasons.push('nothing rendered yet');
   const agents = Object.values(status.agents);
-  const needsPod = status.minPods > 0 || (status.leading && agents.length > 0);
+  if (status.leading && status.podsFound === undefined) reasons.push('HAProxy pods not known yet');
+  const needsPod = status.minPods > 0 || (status.leading && (status.podsFound ?? 0) > 0);
   if (needsPod && !agents.some(({ confirmed }) => confirmed)) {
     reasons.push('no apply confirmed by any HAProxy pod yet');
   }

@@ -1,10 +1,13 @@
 import { connect } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { httpServer } from '../../../src/http/server.ts';
+import { httpServer, type HttpPath } from '../../../src/http/server.ts';
 import { initialStatus, statusStep } from '../../../src/http/status.ts';
 
 /** A server while the test runs; its port. */
-const serving = (metrics: () => Promise<string> = () => Promise.resolve('up 1\n')) =>
+const serving = (
+  metrics: () => Promise<string> = () => Promise.resolve('up 1\n'),
+  paths?: readonly HttpPath[],
+) =>
   new Promise<number>((resolve, reject) => {
     const status = statusStep(initialStatus('2026-01-01T00:00:00Z', 1), {
       type: 'ConfigLoaded',
@@ -16,6 +19,7 @@ const serving = (metrics: () => Promise<string> = () => Promise.resolve('up 1\n'
       port: 0,
       status: () => status,
       metrics,
+      ...(paths && { paths }),
     }).subscribe({ next: resolve, error: reject });
     onTestFinished(() => {
       subscription.unsubscribe();
@@ -35,6 +39,14 @@ const answerTo = (port: number, line: string): Promise<string> =>
   });
 
 describe('the status server (S23)', () => {
+  it('answers only the paths it is for, so that what is internal can listen elsewhere', async () => {
+    const at = `http://127.0.0.1:${String(await serving(undefined, ['/healthz', '/readyz']))}`;
+    expect((await fetch(`${at}/healthz`)).status).toBe(200);
+    const hidden = await fetch(`${at}/debug/vars`);
+    expect(hidden.status).toBe(404);
+    expect(await hidden.text()).toBe('there is /healthz, /readyz\n');
+  });
+
   it('answers health, readiness with what is missing, metrics and variables', async () => {
     const at = `http://127.0.0.1:${String(await serving())}`;
     expect(await (await fetch(`${at}/healthz`)).text()).toBe('ok\n');

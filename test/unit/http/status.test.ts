@@ -36,6 +36,11 @@ const synced: readonly Notification[] = [
   { type: 'Snapshot', snapshot: render.snapshot },
   { type: 'Rendered', render, durationMs: 3 },
 ];
+const leading: Notification = { type: 'Leadership', leadership: { leading: true, epoch: 3 } };
+const podsFound = (...names: readonly string[]): Notification => ({
+  type: 'PodsFound',
+  pods: new Map(names.map((name) => [name, pod(name)])),
+});
 const after = (...events: readonly Notification[]): Status =>
   events.reduce(
     (status, event) => statusStep(status, event),
@@ -55,11 +60,19 @@ describe('readiness (R11)', () => {
   });
 
   it('R11: a leader is ready with its first confirmed apply, a scheduled one does not count', () => {
-    const leading: Notification = { type: 'Leadership', leadership: { leading: true, epoch: 3 } };
-    expect(readiness(after(...synced, leading, applied('scheduled'))).reasons).toStrictEqual([
-      'no apply confirmed by any HAProxy pod yet',
+    const found = podsFound('p1');
+    expect(readiness(after(...synced, leading, found, applied('scheduled'))).reasons).toStrictEqual(
+      ['no apply confirmed by any HAProxy pod yet'],
+    );
+    expect(readiness(after(...synced, leading, found, applied('reload'))).ready).toBe(true);
+  });
+
+  it('R11: a leader without any HAProxy pod is ready, one that has not looked for pods is not', () => {
+    expect(readiness(after(...synced, leading)).reasons).toStrictEqual([
+      'HAProxy pods not known yet',
     ]);
-    expect(readiness(after(...synced, leading, applied('reload'))).ready).toBe(true);
+    expect(readiness(after(...synced, leading, podsFound())).ready).toBe(true);
+    expect(readiness(after(...synced, leading, podsFound('p1'))).ready).toBe(false);
   });
 
   it('is not ready while shutting down', () => {
