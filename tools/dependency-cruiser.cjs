@@ -26,10 +26,18 @@ module.exports = {
       from: { path: '^src/operators/' },
       to: { pathNot: ['^src/operators/', '^node_modules/rxjs/'] },
     }),
-    forbid('The agent decides nothing, so it needs nothing: Node built-ins and the protocol.', {
-      name: 'agent-imports-builtins-and-protocol-only',
-      from: { path: '^agent/' },
-      to: { pathNot: ['^agent/', '^src/protocol/'], dependencyTypesNot: ['core'] },
+    forbid(
+      'The agent decides nothing, so it needs nothing: Node built-ins and what both sides share.',
+      {
+        name: 'agent-imports-builtins-and-protocol-only',
+        from: { path: '^agent/' },
+        to: { pathNot: ['^agent/', '^src/(protocol|mtls)/'], dependencyTypesNot: ['core'] },
+      },
+    ),
+    forbid('Both ends of mutual TLS read and check their credentials with the same few lines.', {
+      name: 'mtls-imports-builtins-only',
+      from: { path: '^src/mtls/' },
+      to: { pathNot: '^src/mtls/', dependencyTypesNot: ['core'] },
     }),
     forbid('The agent is a process of its own, started from its own entry.', {
       name: 'nobody-imports-agent',

@@ -13,6 +13,10 @@ export interface KubeRequest {
    * `application/apply-patch+yaml` for server-side apply (JSON is YAML).
    */
   readonly contentType?: string;
+  /** Media type asked for. Default `application/json`. */
+  readonly accept?: string;
+  /** Called when the head of an answer that is a success has arrived: a quiet stream is open. */
+  readonly onHead?: () => void;
   /** Milliseconds for the whole call. Default 30,000. */
   readonly timeoutMs?: number;
 }
@@ -41,7 +45,7 @@ export type KubeErrorCode =
   | 'not-found'
   /** 409: the object is another version than expected, or exists. */
   | 'conflict'
-  /** 410: the resourceVersion is too old. */
+  /** 410, or 504 with cause ResourceVersionTooLarge: the server cannot go on from this resourceVersion. */
   | 'gone'
   /** 400, 405, 415, 422: the request is wrong; the same one will be refused again. */
   | 'invalid'
