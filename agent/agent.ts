@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Applier } from './apply/apply.ts';
@@ -8,6 +7,10 @@ import { Pacer } from './haproxy/pacer.ts';
 import { createPod, persist } from './pod.ts';
 import { recover } from './apply/recovery.ts';
 import { createControlServer, createPublicServer, type Served } from './http/server.ts';
+import type { Guard, GuardReports } from './http/guard.ts';
+import { createMutualTlsGuard } from './http/mutual-tls.ts';
+import { createTokenGuard } from './http/token-guard.ts';
+import { placeBootstrap } from './files/bootstrap.ts';
 import { observeWorker } from './haproxy/worker-watch.ts';
 
 /** A running agent. */
@@ -21,25 +24,23 @@ export interface RunningAgent {
 
 /** How long a start waits for HAProxy before the agent serves without it, in milliseconds. */
 const FIRST_WORKER_MS = 10_000;
-const MIN_TOKEN_LENGTH = 16;
 
 /**
- * Starts an agent: listens at once (answering 503 until it knows what the pod holds), recovers, waits for HAProxy.
+ * Starts an agent: puts the bootstrap file in place where one is needed, listens at once (answering 503 until it knows what
+ * the pod holds), recovers, waits for HAProxy.
  *
- * @throws when the token is not usable, a port is taken, or the base directory is not
+ * @throws when token, credentials or bootstrap file are not usable, a port is taken, or the base directory is not
  */
 export async function startAgent(options: AgentOptions, log: Log): Promise<RunningAgent> {
-  const token = (await readFile(options.tokenFile, 'utf8')).trim();
-  if (token.length < MIN_TOKEN_LENGTH) {
-    throw new Error(`the token must have at least ${MIN_TOKEN_LENGTH} characters`);
-  }
   const pod = await createPod(options, log);
+  await bootstrapped(options, log);
+  const guard = await guardOf(options, pod);
   const pacer = new Pacer(pod);
   let started = false;
   const served: Served = {
     pod,
     applier: new Applier(pod, pacer),
-    token,
+    guard,
     isStarted: () => started,
   };
   const servers: Server[] = [createControlServer(served)];
@@ -52,12 +53,14 @@ export async function startAgent(options: AgentOptions, log: Log): Promise<Runni
   }
   log.info('listening', { listen, metricsListen: metricsListen ?? null, pid: process.pid });
   await recover(pod);
+  await bootstrapped(options, log); // a first apply that was interrupted is taken back, its main file too
   await firstWorker(pod, performance.now() + FIRST_WORKER_MS);
   started = true;
   pacer.start();
   log.info('ready', { running: pod.holding.running });
   const close = async (): Promise<void> => {
     pacer.stop();
+    guard.close();
     for (const server of servers) server.close();
     for (const server of servers) server.closeIdleConnections();
     await pod.lock.idle();
@@ -65,6 +68,15 @@ export async function startAgent(options: AgentOptions, log: Log): Promise<Runni
     for (const server of servers) server.closeAllConnections();
   };
   return { listen, metricsListen, close };
+}
+
+const guardOf = ({ access }: AgentOptions, reports: GuardReports): Promise<Guard> =>
+  access.kind === 'token'
+    ? createTokenGuard(access.tokenFile, reports)
+    : createMutualTlsGuard(access, reports);
+
+async function bootstrapped(options: AgentOptions, log: Log): Promise<void> {
+  if (await placeBootstrap(options)) log.info('the bootstrap file was put in place');
 }
 
 async function firstWorker(

@@ -35,7 +35,7 @@ const FAMILIES = {
     type: 'counter',
     help: 'Servers and map entries that were changed and not compared with what the worker says.',
   },
-  haptic_agent_reload_duration_seconds_sum: {
+  haptic_agent_reload_seconds_total: {
     type: 'counter',
     help: 'Time spent in reloads.',
   },
@@ -48,6 +48,15 @@ const FAMILIES = {
     help: 'Servers that wait for their last connections before they are deleted.',
   },
   haptic_agent_pending_reload: { type: 'gauge', help: '1 while a reload is scheduled.' },
+  haptic_agent_certificate_expiry_timestamp_seconds: {
+    type: 'gauge',
+    help: 'End of the certificate that the agent shows, in seconds since 1970; none without TLS.',
+  },
+  haptic_agent_refused_connections_total: {
+    type: 'counter',
+    help: 'Connections and requests that were refused before anything was done for them.',
+    label: 'reason',
+  },
   haptic_agent_resident_memory_bytes: { type: 'gauge', help: 'Memory of the agent.' },
 } as const satisfies Readonly<Record<string, Family>>;
 

@@ -37,7 +37,7 @@ export async function reloadNow(pod: Pod, planId: Digest): Promise<ReloadResult>
     durationMs: Date.now() - startedMs,
   };
   metrics.count('haptic_agent_reloads_total', worker === null ? 'failed' : 'ok');
-  metrics.count('haptic_agent_reload_duration_seconds_sum', '', (Date.now() - startedMs) / 1000);
+  metrics.count('haptic_agent_reload_seconds_total', '', (Date.now() - startedMs) / 1000);
   if (worker !== null) {
     await started(pod, { worker, result });
     log.info('reloaded', { planId, pid: worker.pid, ms: Date.now() - startedMs });

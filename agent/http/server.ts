@@ -1,11 +1,12 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { LIMITS, type ApplyConflict } from '../../src/protocol/protocol.ts';
 import type { Applier } from '../apply/apply.ts';
 import { BadRequest, ClientGone, Conflict, messageOf } from '../failures.ts';
 import { Frame } from './frame.ts';
+import type { Guard } from './guard.ts';
 import { rolesOf } from '../apply/holding.ts';
 import { parseManifest } from './manifest.ts';
+import { isPublic, pathOf } from './paths.ts';
 import type { Pod } from '../pod.ts';
 import { readState, verify } from './state.ts';
 
@@ -13,19 +14,27 @@ import { readState, verify } from './state.ts';
 export interface Served {
   readonly pod: Pod;
   readonly applier: Applier;
-  /** Content of the token file. */
-  readonly token: string;
+  /** Who may speak with the control listener. */
+  readonly guard: Guard;
   /** Whether the start-up is finished. */
   readonly isStarted: () => boolean;
 }
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
-/** The listener of the controller: everything, with a token for all of `/v1`. */
+/** The listener of the controller: everything, for whom the guard lets in. */
 export function createControlServer(served: Served): Server {
-  const expected = sha256(`Bearer ${served.token}`);
-  const server = createServer((request, response) => {
-    const handler = isPublic(request) ? answerPublic(served) : guarded(served, expected);
+  const { guard } = served;
+  const server = guard.createServer((request, response) => {
+    const refusal = guard.refusal(request);
+    if (refusal !== undefined || guard.isOutdated(request)) {
+      response.setHeader('connection', 'close');
+    }
+    if (refusal !== undefined) {
+      send(response, 401, { error: refusal });
+      return;
+    }
+    const handler = isPublic(request) ? answerPublic(served) : answerControl(served);
     void handler(request, response).catch((error: unknown) => {
       served.pod.log.error('request failed', { error: messageOf(error) });
       if (!response.headersSent) send(response, 500, { error: 'internal error' });
@@ -45,9 +54,6 @@ export function createPublicServer(served: Served): Server {
     else send(response, 404, { error: 'not found' });
   });
 }
-
-const PUBLIC = ['/healthz', '/readyz', '/metrics'];
-const isPublic = (request: IncomingMessage): boolean => PUBLIC.includes(pathOf(request));
 
 const answerPublic =
   ({ pod, isStarted }: Served): Handler =>
@@ -75,13 +81,9 @@ function sendMetrics({ metrics, holding, deletes }: Pod, response: ServerRespons
   response.end(metrics.text());
 }
 
-const guarded =
-  (served: Served, expected: Buffer): Handler =>
+const answerControl =
+  (served: Served): Handler =>
   async (request, response) => {
-    if (!timingSafeEqual(sha256(request.headers.authorization ?? ''), expected)) {
-      send(response, 401, { error: 'a valid bearer token is needed' });
-      return;
-    }
     if (!served.isStarted()) {
       send(response, 503, { error: 'the agent is starting' });
       return;
@@ -172,7 +174,3 @@ function send(response: ServerResponse, status: number, body: unknown): void {
   });
   response.end(text);
 }
-
-const pathOf = (request: IncomingMessage): string => (request.url ?? '').split('?', 1)[0] ?? '';
-
-const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest();

@@ -5,11 +5,14 @@ import { AgentError, type AgentClient, type ApplyRequest, type Pod } from '../po
 import { FRAME_HEAD_BYTES, FRAME_TYPE, encodeFrameHead } from '../protocol/frame.ts';
 import type { ApplyConflict, ApplyOutcome } from '../protocol/protocol.ts';
 import { readAgentState, readConflict, readOutcome, readStoredPlan } from './agent-answers.ts';
+import { explainTlsFailure } from './agent-tls-failure.ts';
+import { AGENT_POOL, type AgentTls } from './agent-tls.ts';
+
+/** How the controller proves itself: by certificates, or by a token where the way to the agents is a loopback address. */
+export type AgentAccess = { readonly tls: AgentTls } | { readonly token: string };
 
 /** How the controller speaks with its agents. */
-export interface AgentClientOptions {
-  /** Bearer token of the agents. */
-  readonly token: string;
+export type AgentClientOptions = AgentAccess & {
   /** Milliseconds a call may take as a whole. */
   readonly timeoutMs: {
     /** `state` and `plan`. */
@@ -17,7 +20,7 @@ export interface AgentClientOptions {
     /** `apply`, with a reload in it. */
     readonly apply: number;
   };
-}
+};
 
 /** A client, and how its connections end. */
 export interface ClosableAgentClient extends AgentClient {
@@ -40,16 +43,14 @@ interface Body {
 
 const MAX_ANSWER_BYTES = 512 * 1024 * 1024;
 const ONE_PIECE_BYTES = 256 * 1024;
-/** One for the apply in flight, one to look at the state meanwhile. */
-const CONNECTIONS_PER_AGENT = 2;
 
 /**
  * The client of the agents' protocol (docs/protocol.md). Calls are cold; unsubscribing aborts the request. One pool of
- * connections serves all pods.
+ * connections serves all pods. With `tls` the client owns it: closing one closes the other.
  */
 export function createAgentClient(options: AgentClientOptions): ClosableAgentClient {
-  const dispatcher = new Agent({ connections: CONNECTIONS_PER_AGENT, pipelining: 1 });
-  const call = <T>(one: Call<T>): Observable<T> => ask(dispatcher, options.token, one);
+  const way = 'tls' in options ? throughTls(options.tls) : withToken(options.token);
+  const call = <T>(one: Call<T>): Observable<T> => ask(way, one);
   return {
     state: (pod, { verify }) =>
       call({
@@ -73,6 +74,32 @@ export function createAgentClient(options: AgentClientOptions): ClosableAgentCli
         body: frameOf(apply),
         read: { 200: readOutcome, 422: readOutcome, 409: readConflict },
       }),
+    close: way.close,
+  };
+}
+
+/** How a request reaches an agent, and what its failure says. */
+interface Way {
+  readonly dispatcher: () => Dispatcher;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly explain: (error: unknown, lastedMs: number) => string | undefined;
+  readonly close: () => Promise<void>;
+}
+
+const throughTls = ({ dispatcher, notAfterMs, close }: AgentTls): Way => ({
+  dispatcher,
+  headers: {},
+  explain: (error, lastedMs) =>
+    explainTlsFailure(error, { lastedMs, notAfterMs: notAfterMs(), nowMs: Date.now() }),
+  close,
+});
+
+function withToken(token: string): Way {
+  const dispatcher = new Agent(AGENT_POOL);
+  return {
+    dispatcher: () => dispatcher,
+    headers: { authorization: `Bearer ${token}` },
+    explain: () => undefined,
     close: () => dispatcher.destroy(),
   };
 }
@@ -96,14 +123,15 @@ function frameOf({ manifest, parts, plan }: ApplyRequest): Body {
   };
 }
 
-function ask<T>(dispatcher: Dispatcher, token: string, call: Call<T>): Observable<T> {
+function ask<T>(way: Way, call: Call<T>): Observable<T> {
   return new Observable((subscriber) => {
+    const startedAt = performance.now();
     const abort = new AbortController();
     const timer = setTimeout(() => {
       abort.abort(new AgentError('timeout', `${call.path}: no answer in ${call.timeoutMs} ms`));
     }, call.timeoutMs);
     let ended = false;
-    answer(dispatcher, token, { ...call, signal: abort.signal }).then(
+    answer(way, { ...call, signal: abort.signal }).then(
       (value) => {
         ended = true;
         clearTimeout(timer);
@@ -113,7 +141,14 @@ function ask<T>(dispatcher: Dispatcher, token: string, call: Call<T>): Observabl
       (error: unknown) => {
         ended = true;
         clearTimeout(timer);
-        subscriber.error(asAgentError(error, call));
+        const reason = way.explain(error, performance.now() - startedAt);
+        subscriber.error(
+          reason === undefined
+            ? asAgentError(error, call)
+            : new AgentError('unauthorized', `${call.pod.name} ${call.path}: ${reason}`, {
+                cause: error,
+              }),
+        );
       },
     );
     return () => {
@@ -123,16 +158,12 @@ function ask<T>(dispatcher: Dispatcher, token: string, call: Call<T>): Observabl
   });
 }
 
-async function answer<T>(
-  dispatcher: Dispatcher,
-  token: string,
-  call: Call<T> & { readonly signal: AbortSignal },
-): Promise<T> {
+async function answer<T>(way: Way, call: Call<T> & { readonly signal: AbortSignal }): Promise<T> {
   const { statusCode, body } = await request(new URL(call.path, call.pod.url), {
-    dispatcher,
+    dispatcher: way.dispatcher(),
     method: call.body === undefined ? 'GET' : 'POST',
     headers: {
-      authorization: `Bearer ${token}`,
+      ...way.headers,
       ...(call.body === undefined
         ? {}
         : { 'content-type': FRAME_TYPE, 'content-length': String(call.body.length) }),
