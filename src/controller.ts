@@ -47,7 +47,7 @@ export const controller = (ports: Ports): Observable<Notification> =>
           event$.pipe(filter(isRefusal), map(refusal)),
           event$.pipe(
             filter(isEngine),
-            handOver(({ engine }) => reconcile(engine, ports.resources, open), {
+            handOver((event) => reconcile(event, ports.resources, open), {
               ready: isType('Rendered'),
             }),
           ),
@@ -67,6 +67,7 @@ export const controller = (ports: Ports): Observable<Notification> =>
             map(({ value, notBeforeMs }): Desired => ({
               ...value,
               reloadNotBeforeMs: notBeforeMs,
+              checkerVersion: ports.checkerVersion,
             })),
             shareLatest(),
           );

@@ -25,9 +25,9 @@ export const isEngine = (event: ConfigEvent): event is Engine => event.ok;
 export const isRefusal = (event: ConfigEvent): event is Refusal => !event.ok;
 
 /** A configuration that was refused changes nothing and is told (G13). */
-export const refusal = ({ problems }: Refusal): Notification => ({
+export const refusal = ({ ok: _, ...refused }: Refusal): Notification => ({
   type: 'ConfigRefused',
-  problems,
+  ...refused,
 });
 
 /** Pods that were there and are not any more. */

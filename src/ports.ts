@@ -1,5 +1,6 @@
 import type { Observable } from 'rxjs';
 import type { Checked, GatePhase } from './gate/verdict.ts';
+import type { KubeErrorCode } from './kube/client.ts';
 import type { Verdict as ChangeVerdict } from './plan/change-set.ts';
 import type {
   AgentState,
@@ -16,6 +17,7 @@ import type {
   RenderFailure,
   RenderResult,
 } from './render/render.ts';
+import type { ObjectRef } from './snapshot/objects.ts';
 import type { Problem } from './snapshot/problem.ts';
 import type { Snapshot } from './snapshot/snapshot.ts';
 import type { WatchedResource, WatchEvent } from './snapshot/watch.ts';
@@ -37,10 +39,21 @@ export interface RenderEngine extends EngineFacts {
   render(snapshot: Snapshot): Observable<RenderResult>;
 }
 
+/** Where a configuration comes from; nothing of it for one that is not the object's newest state. */
+export interface ConfigOrigin {
+  readonly object?: ObjectRef;
+  /** `metadata.generation` of that object. */
+  readonly observedGeneration?: number;
+  /** Of one that was accepted: its spec, as it came. */
+  readonly spec?: unknown;
+}
+
 /** A configuration that compiled, or the reasons why a new one was refused (the old one stays). */
-export type ConfigEvent =
-  | { readonly ok: true; readonly engine: RenderEngine }
-  | { readonly ok: false; readonly problems: readonly Problem[] };
+export type ConfigEvent = ConfigOrigin &
+  (
+    | { readonly ok: true; readonly engine: RenderEngine }
+    | { readonly ok: false; readonly problems: readonly Problem[] }
+  );
 
 /** One HAProxy pod. Another uid or container start is another pod. */
 export interface Pod {
@@ -83,6 +96,8 @@ export interface Ports {
   readonly leader$: Observable<Leadership>;
   readonly agents: AgentClient;
   readonly check: Checker;
+  /** Version of the HAProxy that `check` asks; absent: that of every pod. */
+  readonly checkerVersion?: string | undefined;
   /** Emits once: no new work, what is in flight may end, then everything completes. */
   readonly shutdown$: Observable<unknown>;
   /** Further observers of the pipeline (S56). */
@@ -114,6 +129,8 @@ export interface Desired {
    * unaccepted ones that were dispatched). Empty otherwise.
    */
   readonly refused: ReadonlySet<Digest>;
+  /** Version of the HAProxy that refused them; its verdict takes no pod of another minor version back. Absent: of every pod. */
+  readonly checkerVersion?: string | undefined;
   /** While held: newest render, whose servers of structurally unchanged backends still flow to the workers. */
   readonly servers: Render | undefined;
   /** Milliseconds from now before which no reload may start. */
@@ -124,12 +141,12 @@ export interface Desired {
 
 /** Everything that happens, for logs, metrics and tests; one stream, no bus. */
 export type Notification =
-  | {
+  | (ConfigOrigin & {
       readonly type: 'ConfigLoaded';
       readonly generation: string;
       readonly watched: readonly string[];
-    }
-  | { readonly type: 'ConfigRefused'; readonly problems: readonly Problem[] }
+    })
+  | (ConfigOrigin & { readonly type: 'ConfigRefused'; readonly problems: readonly Problem[] })
   | { readonly type: 'SourceProblems'; readonly problems: readonly Problem[] }
   | { readonly type: 'Snapshot'; readonly snapshot: Snapshot }
   | { readonly type: 'Rendered'; readonly render: Render; readonly durationMs: number }
@@ -151,6 +168,17 @@ export type Notification =
   /** The newest set of HAProxy pods. */
   | { readonly type: 'PodsFound'; readonly pods: ReadonlyMap<string, Pod> }
   | { readonly type: 'Leadership'; readonly leadership: Leadership }
+  /** The API server took a write of ours; `bytes` is the size of its body. */
+  | { readonly type: 'Written'; readonly kind: string; readonly bytes: number }
+  | {
+      /** A call by which something was to be written to the API server failed; what is written follows what is, so it is tried again. */
+      readonly type: 'WriteFailed';
+      readonly kind: string;
+      readonly outcome: KubeErrorCode | 'withheld';
+      readonly problem: Problem;
+      /** It was told before, and nothing of this kind has succeeded since. */
+      readonly repeated: boolean;
+    }
   /** An observer of the pipeline failed and is left out from here on; the pipeline goes on. */
   | { readonly type: 'ObserverFailed'; readonly message: string }
   | { readonly type: 'ShuttingDown' };
@@ -177,6 +205,8 @@ export type AgentNotification =
       readonly planId: Digest | undefined;
       /** `rejected`: the pod's HAProxy or agent refused; `unreachable`; `conflict`: fenced off three times. */
       readonly cause: 'rejected' | 'unreachable' | 'conflict' | 'stale-epoch';
+      /** With `stale-epoch`: the highest epoch that the agent has seen. */
+      readonly highestEpoch?: number;
       readonly message: string;
       readonly retryInMs: number;
     }

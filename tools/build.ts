@@ -34,6 +34,7 @@ async function bundle(entryPoint: string, outfile: string): Promise<Metafile> {
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 await bundle('src/main.ts', 'dist/haptic.js');
+await bundle('src/vet.ts', 'dist/vet.js');
 const agent = await bundle('agent/main.ts', 'dist/agent.js');
 const foreign = Object.keys(agent.inputs).filter((path) => path.includes('node_modules/'));
 if (foreign.length > 0) throw new Error(`the agent bundles packages: ${foreign.join(', ')}`);

@@ -1,12 +1,10 @@
 import { catchError, from, map, type Observable, of, switchMap } from 'rxjs';
-import { sha256, sha256Hasher } from '../digest.ts';
+import { sha256 } from '../digest.ts';
 import type { ConfigEvent, ResourceSource } from '../ports.ts';
 import type { ConfigOverrides } from '../render/config/layers.ts';
-import { createEngine } from '../render/engine.ts';
 import type { ParsedConfig } from '../render/config/parse-config.ts';
-import { createRouting } from '../routing/routing.ts';
+import { compileConfig } from '../streams/compile-config.ts';
 import { directoryConfig } from '../streams/config.ts';
-import { inspectKeyPair } from '../streams/key-pair.ts';
 import { loadLibraries } from '../streams/libraries.ts';
 import { renderEngine } from '../streams/render-engine.ts';
 import { librariesDirectory } from './programs.ts';
@@ -43,18 +41,13 @@ const compile = (
   { config }: Extract<ParsedConfig, { ok: true }>,
   { haproxyVersion, defaultCertificate }: CompileOptions,
 ): ConfigEvent => {
-  const routing = createRouting({
-    ingressClass: { name: 'haptic', controller: 'haproxy-haptic.org/controller' },
-    standalone: true,
-    defaultCertificate: { pem: defaultCertificate },
-    inspectKeyPair,
-  });
-  const created = createEngine({
-    config,
-    routing,
-    digest: sha256,
-    hasher: () => sha256Hasher(),
-    capabilities: { haproxy: haproxyVersion },
+  const created = compileConfig(config, {
+    haproxyVersion,
+    routing: {
+      ingressClass: { name: 'haptic', controller: 'haproxy-haptic.org/controller' },
+      standalone: true,
+      defaultCertificate: { pem: defaultCertificate },
+    },
   });
   return created.ok ? { ok: true, engine: renderEngine(created.engine) } : created;
 };

@@ -16,5 +16,8 @@ export const agentProgram = (): readonly string[] => [
   beside('../../agent/main.ts', './agent.js'),
 ];
 
+/** The JavaScript file of the process that vets configurations. */
+export const vetProgram = (): string => beside('../vet.ts', './vet.js');
+
 /** The folder of template libraries that come with the program. */
 export const librariesDirectory = (): string => beside('../../libraries', '../libraries');

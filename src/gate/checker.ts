@@ -11,14 +11,12 @@ import {
   timeout,
 } from 'rxjs';
 import { existsSync, realpathSync } from 'node:fs';
-import type { Checker } from '../ports.ts';
-import type { Render } from '../render/render.ts';
 import { judgeRun, type RunVerdict } from './alerts.ts';
 import { explain } from './explain.ts';
 import { createMirror, type Mirror } from './mirror.ts';
 import { runConfined } from './run-confined.ts';
 import { ENVIRONMENT, findSandbox, type Isolation, type Sandbox } from './sandbox.ts';
-import type { Verdict } from './verdict.ts';
+import type { Checkable, Checked, Verdict } from './verdict.ts';
 
 /** Options of {@link createChecker}. */
 export interface CheckerOptions {
@@ -38,7 +36,8 @@ export interface CheckerOptions {
 
 /** HAProxy's own checker as a port of the controller. */
 export interface HaproxyChecker {
-  readonly check: Checker;
+  /** A `Checker` of the pipeline; it needs less than a whole render. */
+  readonly check: (render: Checkable) => Observable<Checked>;
   /** What is in force; it may change when the mirror has to move. */
   readonly isolation: Isolation;
   /** Removes the mirror with its keys. Checks afterwards are inconclusive. */
@@ -52,7 +51,7 @@ export interface HaproxyChecker {
 export const createChecker = (options: CheckerOptions): HaproxyChecker => {
   const workspace = new Workspace(options);
   const { timeoutMs = 60_000 } = options;
-  const check: Checker = (render) =>
+  const check: HaproxyChecker['check'] = (render) =>
     defer(() => {
       const startedAt = performance.now();
       return judge(workspace, render, timeoutMs).pipe(
@@ -72,7 +71,7 @@ export const createChecker = (options: CheckerOptions): HaproxyChecker => {
   };
 };
 
-const judge = (workspace: Workspace, render: Render, timeoutMs: number): Observable<Verdict> =>
+const judge = (workspace: Workspace, render: Checkable, timeoutMs: number): Observable<Verdict> =>
   abortable(async (signal) => {
     const place = workspace.open();
     const needs = await place.mirror.update(render, signal);
@@ -103,7 +102,7 @@ const judge = (workspace: Workspace, render: Render, timeoutMs: number): Observa
     }),
   );
 
-const explained = (verdict: RunVerdict, render: Render, directory: string): Verdict =>
+const explained = (verdict: RunVerdict, render: Checkable, directory: string): Verdict =>
   verdict.result === 'refused'
     ? { result: 'refused', ...explain(verdict.alerts, render, { directory }) }
     : verdict;

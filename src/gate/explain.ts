@@ -1,7 +1,8 @@
 import { chunkTexts } from '../cells/chunk.ts';
-import type { Provenance, Render } from '../render/render.ts';
+import type { Provenance } from '../render/render.ts';
 import type { Problem } from '../snapshot/problem.ts';
 import type { Alert } from './alerts.ts';
+import type { Checkable } from './verdict.ts';
 
 /** How a refusal is told. */
 export interface Explanation {
@@ -26,7 +27,7 @@ const MOST_WORDS = 2000;
  */
 export const explain = (
   alerts: readonly Alert[],
-  render: Render,
+  render: Checkable,
   { directory }: ExplainOptions,
 ): Explanation => {
   const told = distinct(alerts).slice(0, MOST_ALERTS);
@@ -66,7 +67,7 @@ const distinct = (alerts: readonly Alert[]): readonly Alert[] =>
 const placeIn = (
   from: Provenance | undefined,
   line: number | undefined,
-  render: Render,
+  render: Checkable,
 ): Pick<Problem, 'place'> => {
   if (from !== undefined) return { place: { source: from.template, line: from.line } };
   return line === undefined ? {} : { place: { source: render.plan.config.path, line } };
@@ -84,7 +85,7 @@ const nextStep = (from: Provenance | undefined, known: boolean): string => {
 };
 
 interface Context {
-  readonly render: Render;
+  readonly render: Checkable;
   readonly directory: string;
 }
 
@@ -99,7 +100,7 @@ const placeOf = (
   return line === undefined ? 'the configuration' : `${render.plan.config.path} line ${line}`;
 };
 
-const configLine = (alert: Alert, render: Render, directory: string): number | undefined => {
+const configLine = (alert: Alert, render: Checkable, directory: string): number | undefined => {
   const config = render.plan.config.path;
   if (alert.place === undefined) return lineOfNames(alert, render);
   const { file, line } = alert.place;
@@ -110,7 +111,7 @@ const configLine = (alert: Alert, render: Render, directory: string): number | u
  * Where the things that an alert names stand. The last name is tried first: of a proxy and the backend it looks for in
  * vain, the line that asks for the backend is the one to mend.
  */
-const lineOfNames = ({ names }: Alert, render: Render): number | undefined => {
+const lineOfNames = ({ names }: Alert, render: Checkable): number | undefined => {
   const text = render.files.get(render.plan.config.path)?.text;
   if (text === undefined || names.length === 0) return undefined;
   const lines = linesOf(chunkTexts(text));

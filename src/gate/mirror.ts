@@ -2,8 +2,9 @@ import { mkdirSync, mkdtempSync, chownSync, readdirSync, rmSync, statSync } from
 import { chown, mkdir, rm, rmdir, writeFile } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
 import { type Chunk, chunkText } from '../cells/chunk.ts';
-import type { Render, RenderedFile } from '../render/render.ts';
+import type { RenderedFile } from '../render/render.ts';
 import { type ConfigNeeds, needsOf, NO_NEEDS, withOrigin } from './config-needs.ts';
+import type { Checkable } from './verdict.ts';
 
 /** The files of the newest checked render on disk, private to the check. */
 export interface Mirror {
@@ -18,7 +19,7 @@ export interface Mirror {
    *
    * @throws when a file cannot be written, or when a path leaves the directory
    */
-  update(render: Render, signal: AbortSignal): Promise<ConfigNeeds>;
+  update(render: Checkable, signal: AbortSignal): Promise<ConfigNeeds>;
   /** Removes it all, after an update that still runs. */
   close(): Promise<void>;
 }
@@ -63,7 +64,7 @@ class FileMirror implements Mirror {
     }
   }
 
-  update(render: Render, signal: AbortSignal): Promise<ConfigNeeds> {
+  update(render: Checkable, signal: AbortSignal): Promise<ConfigNeeds> {
     const update = this.#running.then(() => this.#update(render, signal));
     this.#running = update.catch(() => undefined);
     return update;
@@ -74,7 +75,7 @@ class FileMirror implements Mirror {
     await rm(this.#base, { recursive: true, force: true });
   }
 
-  async #update(render: Render, signal: AbortSignal): Promise<ConfigNeeds> {
+  async #update(render: Checkable, signal: AbortSignal): Promise<ConfigNeeds> {
     const configPath = render.plan.config.path;
     for (const path of [...this.#written.keys()]) {
       if (!render.files.has(path)) await this.#remove(path);

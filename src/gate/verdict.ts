@@ -1,5 +1,12 @@
+import type { Plan } from '../plan/plan.ts';
 import type { Digest } from '../protocol/protocol.ts';
+import type { Render } from '../render/render.ts';
 import type { Problem } from '../snapshot/problem.ts';
+
+/** What the checker needs of a render. */
+export interface Checkable extends Pick<Render, 'files' | 'provenance'> {
+  readonly plan: Pick<Plan, 'id' | 'config'>;
+}
 
 /** What HAProxy's checker said about one render (docs/gate.md). */
 export type Verdict =

@@ -48,6 +48,8 @@ export const createEngine = ({
       generation: config.generation,
       watched: config.watched,
       settings: config.dataplane,
+      controller: config.controller,
+      podSelector: config.podSelector,
       steps: (snapshot) => renderer.steps(snapshot),
       stats: () => renderer.stats(),
     },

@@ -5,6 +5,7 @@ import type { Problem } from '../snapshot/problem.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { WatchedResource } from '../snapshot/watch.ts';
 import type { Chunk } from '../cells/chunk.ts';
+import type { ControllerSettings } from './config/controller-settings.ts';
 
 /** One file of a render: its bytes are the concatenated chunks, UTF-8. */
 export interface RenderedFile {
@@ -59,6 +60,10 @@ export interface EngineFacts {
   readonly generation: string;
   readonly watched: readonly WatchedResource[];
   readonly settings: DataplaneSettings;
+  /** How replicas work together, and what they publish. */
+  readonly controller: ControllerSettings;
+  /** Labels of the fleet's pods. */
+  readonly podSelector: Readonly<Record<string, string>>;
 }
 
 /**

@@ -47,8 +47,7 @@ export const directoryConfig = (
   source: ResourceSource,
   options: ParseConfigOptions,
 ): Observable<ParsedConfig> =>
-  configObjects(source).pipe(
-    settledAfterFirst,
+  settledConfigs(source, CONFIG_RESOURCE).pipe(
     map(([object]) => object),
     distinctUntilChanged(),
     map((object) => parseConfig(object, options)),
@@ -59,11 +58,18 @@ export const directoryConfig = (
 export const surplusConfigs = ([used, ...others]: readonly KubeObject[]): readonly Problem[] =>
   used === undefined ? [] : others.map((other) => surplus(used, other));
 
-/** All configurations, in order of namespace and name; the first value comes with the first replacement. */
-const configObjects = (source: ResourceSource): Observable<readonly KubeObject[]> =>
-  source.watch(CONFIG_RESOURCE).pipe(
+/**
+ * All configurations that a watch finds, in order of namespace and name: the first value at once, later ones after a
+ * quiet window of 100 ms, at the latest after 1 s.
+ */
+export const settledConfigs = (
+  source: ResourceSource,
+  resource: WatchedResource,
+): Observable<readonly KubeObject[]> =>
+  source.watch(resource).pipe(
     scan(applyEvent, new Map<ObjectKey, KubeObject>() as ReadonlyMap<ObjectKey, KubeObject>),
     map((objects) => [...objects.values()].sort(byNamespaceAndName)),
+    settledAfterFirst,
   );
 
 /** The first value at once; of later ones the newest when none has come for a while. */

@@ -10,7 +10,7 @@ import {
   of,
 } from 'rxjs';
 import { switchMapWithin } from '../operators/switch-map-within.ts';
-import type { Notification, RenderEngine, ResourceSource } from '../ports.ts';
+import type { ConfigEvent, Notification, RenderEngine, ResourceSource } from '../ports.ts';
 import type { RenderResult } from '../render/render.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { snapshots } from './snapshots.ts';
@@ -24,7 +24,7 @@ const MAX_WAIT_MS = 1_000;
  * as ever.
  */
 export const reconcile = (
-  engine: RenderEngine,
+  { engine, object, observedGeneration, spec }: Extract<ConfigEvent, { ok: true }>,
   source: ResourceSource,
   open: <T>(source$: Observable<T>) => Observable<T>,
 ): Observable<Notification> =>
@@ -33,6 +33,9 @@ export const reconcile = (
       type: 'ConfigLoaded',
       generation: engine.generation,
       watched: engine.watched.map(({ name }) => name),
+      ...(object !== undefined && { object }),
+      ...(observedGeneration !== undefined && { observedGeneration }),
+      ...(spec !== undefined && { spec }),
     }),
     snapshots((resource) => open(source.watch(resource)), engine.watched).pipe(
       connect((snapshot$) =>

@@ -28,6 +28,8 @@ export const renderEngine = (
   generation: engine.generation,
   watched: engine.watched,
   settings: engine.settings,
+  controller: engine.controller,
+  podSelector: engine.podSelector,
   render: (snapshot) => sliced(engine, snapshot, scheduler),
 });
 

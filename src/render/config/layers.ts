@@ -29,6 +29,8 @@ export interface ConfigOverrides {
   readonly dataplane?: Partial<Omit<DataplaneSettings, 'baseDir'>>;
   /** Merged over the user's, member by member: for example the ports of a command line. */
   readonly extraContext?: Readonly<Record<string, unknown>>;
+  /** Namespaces of every watched resource that names none itself. Default: all. */
+  readonly watchNamespaces?: readonly string[];
 }
 
 /** One level of the merge. */

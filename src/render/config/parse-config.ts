@@ -3,6 +3,7 @@ import type { DigestFunction } from '../../plan/plan.ts';
 import type { KubeObject } from '../../snapshot/objects.ts';
 import type { Problem } from '../../snapshot/problem.ts';
 import type { WatchedResource } from '../../snapshot/watch.ts';
+import { controllerSettings } from './controller-settings.ts';
 import { dataplaneSettings } from './dataplane.ts';
 import {
   type ConfigOverrides,
@@ -45,19 +46,24 @@ export const parseConfig = (
   const problems: Problem[] = [];
   const user = userLayer(object, problems);
   const layers = [...libraryLayers(options.libraries, user, problems), user];
-  const content = mergeLayers(layers, options.overrides ?? {});
+  const content = mergeLayers(layers, options.overrides ?? {}, nameOf(object));
   if (problems.length > 0 || content === undefined) return { ok: false, problems };
   return { ok: true, config: { generation: options.digest(canonical(content)), ...content } };
 };
 
 type Content = Omit<TemplateConfig, 'generation'>;
 
-const mergeLayers = (layers: readonly Layer[], overrides: ConfigOverrides): Content | undefined => {
-  const watched = mergeWatched(layers);
+const mergeLayers = (
+  layers: readonly Layer[],
+  overrides: ConfigOverrides,
+  configName: string,
+): Content | undefined => {
+  const watched = mergeWatched(layers, overrides);
   const main = mainTemplate(layers, watched);
   const templates = templatesOf(layers, watched);
   const dataplane = dataplaneSettings(layers, overrides);
-  if (main === undefined || dataplane === undefined) return undefined;
+  const controller = controllerSettings(layers, configName);
+  if (main === undefined || dataplane === undefined || controller === undefined) return undefined;
   return {
     podSelector: Object.fromEntries(newest(layers, (spec) => spec.podSelector) ?? []),
     watched,
@@ -68,9 +74,16 @@ const mergeLayers = (layers: readonly Layer[], overrides: ConfigOverrides): Cont
       overrides.extraContext ?? {},
     ].reduce<Readonly<Record<string, unknown>>>(mergeMembers, {}),
     dataplane,
+    controller,
+    validationTests: new Map(layers.flatMap(({ spec }) => [...(spec.validationTests ?? [])])),
     logLevel: newest(layers, (spec) => spec.logging?.level) ?? 'info',
   };
 };
+
+/** What a Lease is called where there is no configuration object, as in a directory. */
+const DEFAULT_NAME = 'haptic';
+
+const nameOf = (object: KubeObject | undefined): string => object?.metadata.name ?? DEFAULT_NAME;
 
 const newest = <T>(
   layers: readonly Layer[],
@@ -181,7 +194,7 @@ const templateText = ({ template, file, layer, field }: MergedTemplate): string 
 };
 
 /** Members of mappings one by one, everything else as a whole; what is later wins. */
-const mergeMembers = (
+export const mergeMembers = (
   earlier: Readonly<Record<string, unknown>>,
   later: Readonly<Record<string, unknown>>,
 ): Readonly<Record<string, unknown>> => {

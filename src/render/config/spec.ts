@@ -88,6 +88,43 @@ const watchedResource = membersOf({
   maxWait: duration(),
 });
 
+/** A number or a flag counts as its text, so that `expected: 2` needs no quotes. */
+const scalarText: Check<string> = (value, path, report) =>
+  typeof value === 'number' || typeof value === 'boolean'
+    ? String(value)
+    : text(value, path, report);
+
+const validationTest = membersOf(
+  {
+    description: text,
+    fixtures: recordOf(listOf(anything)),
+    extraContext: anything,
+    minHAProxyVersion: scalarText,
+    requires: listOf(text),
+    assertions: listOf(
+      membersOf({
+        type: oneOf(
+          'haproxy_valid',
+          'contains',
+          'not_contains',
+          'equals',
+          'match_count',
+          'match_order',
+          'jsonpath',
+          'deterministic',
+        ),
+        description: text,
+        target: text,
+        pattern: text,
+        patterns: listOf(text),
+        expected: scalarText,
+        jsonpath: text,
+      }),
+    ),
+  },
+  ['httpResources', 'currentServers', 'currentFiles', 'requiresFields'],
+);
+
 const template = { template: text, requires: listOf(text) };
 /** Only libraries, which are folders, name files. */
 const fromFile = { ...template, file: text };
@@ -105,7 +142,7 @@ const specOf = (shape: typeof template) =>
       sslCertificates: recordOf(membersOf(shape, ['postProcessing'])),
       libraries: recordOf(membersOf({ enabled: flag })),
       templatingSettings: membersOf({ extraContext: anything }),
-      validationTests: recordOf(anything),
+      validationTests: recordOf(validationTest),
       controller: membersOf({
         leaderElection: membersOf({
           enabled: flag,
@@ -140,6 +177,9 @@ export type Spec = Checked<ReturnType<typeof specOf>>;
 
 /** One entry of `watchedResources`. */
 export type WatchedSpec = Checked<typeof watchedResource>;
+
+/** One entry of `validationTests`. */
+export type ValidationTestSpec = Checked<typeof validationTest>;
 
 /** A template in any of its places, with the extra members of all of them. */
 export interface TemplateSpec {

@@ -1,5 +1,7 @@
 import type { WatchedResource } from '../../snapshot/watch.ts';
 import type { DataplaneSettings } from '../render.ts';
+import type { ControllerSettings } from './controller-settings.ts';
+import type { ValidationTestSpec } from './spec.ts';
 
 /**
  * A `HAProxyTemplateConfig` (`haproxy-haptic.org/v1alpha1`) merged over the enabled libraries, defaults filled in. User
@@ -21,6 +23,9 @@ export interface TemplateConfig {
   /** `templatingSettings.extraContext`, library defaults below the user's, merged member by member. */
   readonly extraContext: Readonly<Record<string, unknown>>;
   readonly dataplane: DataplaneSettings;
+  readonly controller: ControllerSettings;
+  /** Tests that the configuration brings, by name; `_global` has what all of them share. */
+  readonly validationTests: ReadonlyMap<string, ValidationTestSpec>;
   readonly logLevel: 'trace' | 'debug' | 'info' | 'warn' | 'error';
 }
 

@@ -1,6 +1,6 @@
 import { byCodeUnits } from '../../cells/persistent-map.ts';
 import type { WatchedResource } from '../../snapshot/watch.ts';
-import type { Layer } from './layers.ts';
+import type { ConfigOverrides, Layer } from './layers.ts';
 import type { WatchedSpec } from './spec.ts';
 import { memberPath } from './field-checks.ts';
 
@@ -21,8 +21,13 @@ interface Merged {
 /**
  * The watched resources of all layers, by name. A later layer changes single members of an earlier one's entry, so a
  * user sets a label selector or a window without repeating what the library watches.
+ *
+ * @param overrides the namespaces of resources that name none
  */
-export const mergeWatched = (layers: readonly Layer[]): readonly WatchedResource[] => {
+export const mergeWatched = (
+  layers: readonly Layer[],
+  { watchNamespaces = [] }: Pick<ConfigOverrides, 'watchNamespaces'> = {},
+): readonly WatchedResource[] => {
   const merged = new Map<string, Merged>();
   for (const layer of layers) {
     for (const [name, spec] of layer.spec.watchedResources ?? []) {
@@ -35,7 +40,10 @@ export const mergeWatched = (layers: readonly Layer[]): readonly WatchedResource
   ];
   return [...merged]
     .sort(([left], [right]) => byCodeUnits(left, right))
-    .flatMap(([name, entry]) => complete(name, entry, ignored) ?? []);
+    .flatMap(([name, entry]) => complete(name, entry, ignored) ?? [])
+    .map((resource) =>
+      resource.namespaces.length > 0 ? resource : { ...resource, namespaces: watchNamespaces },
+    );
 };
 
 /** `apiVersion` and `apiVersions` say the same thing, so one of them replaces the other. */

@@ -1,0 +1,59 @@
+import type { Mark } from '../render/language/text.ts';
+import type { Judgement } from '../render/validation/run-tests.ts';
+import type { TemplateConfig } from '../render/config/template-config.ts';
+import type { FileKind } from '../protocol/protocol.ts';
+import type { KubeObject, ObjectRef } from '../snapshot/objects.ts';
+import type { Problem } from '../snapshot/problem.ts';
+import type { CompileSettings } from '../streams/compile-config.ts';
+
+/** What the controller tells the process that vets: the configuration, then objects in parts, then answers. */
+export type ToVetter =
+  | {
+      readonly type: 'start';
+      readonly config: TemplateConfig;
+      readonly settings: CompileSettings;
+    }
+  | { readonly type: 'objects'; readonly resource: string; readonly objects: readonly KubeObject[] }
+  /** All objects are there. */
+  | { readonly type: 'render' }
+  /** HAProxy's answer to a check. */
+  | { readonly type: 'judgement'; readonly judgement: Judgement };
+
+/** What the process that vets tells. Texts of a render come in parts, before the check that they belong to. */
+export type FromVetter =
+  /** It runs and takes orders. */
+  | { readonly type: 'ready' }
+  /** The templates compile: objects are wanted. */
+  | { readonly type: 'compiled' }
+  /** What it does from here on; while it `waits` for the controller its time is not measured. */
+  | { readonly type: 'phase'; readonly phase: string; readonly waits: boolean }
+  | { readonly type: 'leaves'; readonly leaves: readonly TextLeaf[] }
+  | { readonly type: 'check'; readonly render: RenderHead }
+  | ({ readonly type: 'done' } & Findings);
+
+/** What came out of vetting a configuration. */
+export interface Findings {
+  /** Empty: nothing speaks against it. */
+  readonly problems: readonly Problem[];
+  /** Whether the same configuration may pass later, because other objects or another try decide. */
+  readonly mayPass: boolean;
+}
+
+/** A part of a text, with where it comes from. */
+export interface TextLeaf {
+  readonly text: string;
+  readonly marks?: readonly Mark[];
+  readonly object?: ObjectRef | undefined;
+}
+
+/** A render without its texts. */
+export interface RenderHead {
+  readonly planId: string;
+  readonly configPath: string;
+  /** In the order of the leaves that came before, each with the number of them. */
+  readonly files: readonly {
+    readonly path: string;
+    readonly kind: FileKind;
+    readonly leaves: number;
+  }[];
+}
