@@ -4,6 +4,7 @@ import {
   concat,
   defer,
   EMPTY,
+  map,
   mergeMap,
   type Observable,
   of,
@@ -156,7 +157,8 @@ export class Convergence {
       mergeMap((answer) => {
         if ('conflict' in answer) return this.#onConflict(level, answer, tries);
         this.#whole = new Set();
-        this.#known = afterOutcome(known, decision, answer);
+        const { epoch } = level.desired;
+        this.#known = { ...afterOutcome(known, decision, answer), highestEpoch: epoch };
         const durationMs = asyncScheduler.now() - startedAt;
         const told = appliedOf(level, decision, { outcome: answer, durationMs });
         return concat(of(told), this.#onOutcome(level, answer, { planId: decision.planId, tries }));
@@ -166,8 +168,11 @@ export class Convergence {
 
   #onConflict(level: Level, answer: ApplyConflict, tries: number): Notifications {
     if (answer.conflict === 'stale_epoch') {
-      const message = `a leader of epoch ${String(answer.highestEpoch)} has written to this pod`;
-      return this.#failed(level, 'stale-epoch', message);
+      const { highestEpoch } = answer;
+      const message = `a leader of epoch ${String(highestEpoch)} has written to this pod`;
+      return this.#failed(level, 'stale-epoch', message).pipe(
+        map((told) => ({ ...told, highestEpoch })),
+      );
     }
     this.#whole = new Set(answer.missing ?? []);
     return concat(this.#learn(level), this.#step(level, tries - 1));
@@ -202,7 +207,11 @@ export class Convergence {
     return this.#known?.baseline.worker !== undefined;
   }
 
-  #failed({ pod, desired }: Level, cause: Failure, message: string): Notifications {
+  #failed(
+    { pod, desired }: Level,
+    cause: Failure,
+    message: string,
+  ): Observable<NotificationOf<'ApplyFailed'>> {
     const now = asyncScheduler.now();
     this.#failingSince ??= now;
     const retryInMs = waitAfter(now - this.#failingSince);

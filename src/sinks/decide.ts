@@ -20,6 +20,8 @@ export interface PodKnowledge {
   readonly capabilities: Capabilities;
   /** The reload that the agent will do by itself, and in how many milliseconds from when that was learnt. */
   readonly pendingReload: { readonly planId: Digest; readonly inMs: number } | undefined;
+  /** Highest epoch that its agent has seen. */
+  readonly highestEpoch: number;
 }
 
 export type Decision =
@@ -43,15 +45,16 @@ export type Decision =
  * happened, so a pod that was away, joined or was reverted half-way gets the same answer as any other.
  */
 export const decide = (desired: Desired, known: PodKnowledge): Decision => {
-  const loaded = loadedRefused(desired, known);
-  if (loaded === 'unknown') return { do: 'nothing', why: 'loaded-refused' };
-  const target = loaded ?? desired.target;
+  const kept = unrefused(desired, known);
+  if (kept === 'unknown') return { do: 'nothing', why: 'loaded-refused' };
+  const target = kept ?? desired.target;
   if (target === undefined) return toLastKnownGood(desired, known);
   const { plan } = target;
   const aim = aimOf(plan, desired.servers?.plan, known);
   const changes = diff(known.baseline, aim, known.capabilities);
   if (holdsFiles(known, target)) {
-    if (isReached(changes)) return { do: 'nothing', why: 'up-to-date' };
+    if (isReached(changes) && isClaimed(desired, known))
+      return { do: 'nothing', why: 'up-to-date' };
     if (waits(changes, known)) return { do: 'nothing', why: 'reload-pending' };
   }
   return {
@@ -65,16 +68,25 @@ export const decide = (desired: Desired, known: PodKnowledge): Decision => {
 };
 
 /**
- * What this pod holds, when its own HAProxy has loaded a refused plan: stronger evidence than the controller's checker, so
- * the pod stays on it and only its servers go on (docs/gate.md).
+ * What this pod holds, when a refusal is not meant for it: its own HAProxy has loaded the refused plan, which is stronger
+ * evidence than the controller's checker (docs/gate.md), or is of another minor version than the checker's. The pod stays on
+ * it and only its servers go on.
  */
-const loadedRefused = (
-  { refused }: Desired,
-  { roles: { running, applied }, render }: PodKnowledge,
+const unrefused = (
+  { refused, checkerVersion }: Desired,
+  { roles: { running, applied }, render, capabilities }: PodKnowledge,
 ): Render | 'unknown' | undefined => {
-  if (running === null || !refused.has(running)) return undefined;
+  const isForeign =
+    checkerVersion !== undefined && minorOf(checkerVersion) !== minorOf(capabilities.haproxy);
+  const stays = [running, isForeign ? applied : null].some(
+    (planId) => planId !== null && refused.has(planId),
+  );
+  if (!stays) return undefined;
   return render !== undefined && render.plan.id === applied ? render : 'unknown';
 };
+
+/** `3.4` of `3.4.7`. */
+const minorOf = (version: string): string => version.split('.').slice(0, 2).join('.');
 
 /**
  * The plan to reach: the target's, while held with the newest servers of unchanged backends as far as operations can
@@ -93,6 +105,13 @@ const holdsFiles = (known: PodKnowledge, target: Render): boolean =>
 
 const isReached = ({ verdict, operations }: ChangeSet): boolean =>
   verdict !== 'reload' && operations.length === 0;
+
+/**
+ * Whether the agent knows this term. Before, a former leader that does not know that it is over could still write; and a
+ * term whose epoch is too low has to find out before it needs the pod. An apply that changes nothing tells the agent.
+ */
+const isClaimed = ({ epoch }: Desired, { highestEpoch }: PodKnowledge): boolean =>
+  highestEpoch === epoch;
 
 const waits = (
   { inPlaceOperations, planId }: ChangeSet,

@@ -71,6 +71,7 @@ export const learn = (
       maxOperations: LIMITS.operations,
     },
     pendingReload: state.pendingReload ?? undefined,
+    highestEpoch: state.highestEpoch,
   };
 };
 

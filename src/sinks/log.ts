@@ -5,7 +5,7 @@ import type { Problem } from '../snapshot/problem.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { commitMs } from './change-latency.ts';
 import type { LogLine } from './log-line.ts';
-import { OpenProblems } from './log-problems.ts';
+import { describeProblem, OpenProblems } from './log-problems.ts';
 
 /** What lines depend on besides their event. */
 interface Memory {
@@ -187,6 +187,8 @@ const lines: Lines = {
       ? line('info', `leading, epoch ${String(leadership.epoch)}`, { epoch: leadership.epoch })
       : line('info', 'following'),
   ],
+  WriteFailed: ({ problem, outcome, repeated }) =>
+    repeated ? [] : [line('warn', describeProblem(problem), { reason: problem.reason, outcome })],
   ObserverFailed: ({ message }) => [
     line('error', `an observer of the pipeline failed: ${message}`),
   ],

@@ -1,6 +1,7 @@
 import { Counter, Histogram, type Registry } from 'prom-client';
 import type { Status } from '../http/status.ts';
 import type { Notification, NotificationOf } from '../ports.ts';
+import { certificateMetrics } from './certificate-metrics.ts';
 import { createChangeLatency } from './change-latency.ts';
 import { stateGauges } from './state-metrics.ts';
 
@@ -10,13 +11,20 @@ const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 /**
  * Registers the controller's metrics (docs/metrics.md; prefix `haptic_`) and returns what is to be called
  * for every notification. Gauges that only reflect a state are read from `status` when somebody scrapes. Labels are
- * bounded: resource names of the configuration, verdicts, outcomes, causes; never object names.
+ * bounded: resource names of the configuration, verdicts, outcomes, causes; never object names. `agentClientEnd` tells when
+ * the certificate that agents see ends, in milliseconds since 1970; absent without TLS.
  */
 export const createMetrics = (
   registry: Registry,
   status: () => Status,
+  agentClientEnd?: () => number,
 ): ((event: Notification) => void) => {
   stateGauges(registry, status);
+  certificateMetrics(registry, {
+    status,
+    now: Date.now,
+    ...(agentClientEnd !== undefined && { agentClientEnd }),
+  });
   const count = eventMetrics(registry);
   const latencies = createChangeLatency(() => performance.now());
   const latencySeconds = new Histogram({
@@ -72,6 +80,8 @@ const eventMetrics = (registry: Registry): Recorders => {
   const drift = counter('drift_found_total', 'Differences that a drift check found.', ['kind']);
   const transitions = counter('leader_transitions_total', 'Times leadership was gained or lost.');
   const configRefused = counter('config_refused_total', 'Configurations that were refused.');
+  const apiWrites = counter('api_writes_total', 'Writes to the API server.', ['kind', 'outcome']);
+  const apiBytes = counter('api_written_bytes_total', 'Bytes written to the API server.', ['kind']);
   /** Pod → causes of the reload that it has scheduled. */
   const scheduled = new Map<string, readonly string[]>();
   const countReload = (durationMs: number, causes: readonly string[]): void => {
@@ -125,6 +135,13 @@ const eventMetrics = (registry: Registry): Recorders => {
     },
     ConfigRefused: () => {
       configRefused.inc();
+    },
+    Written: ({ kind, bytes }) => {
+      apiWrites.inc({ kind, outcome: 'ok' });
+      apiBytes.inc({ kind }, bytes);
+    },
+    WriteFailed: ({ kind, outcome }) => {
+      apiWrites.inc({ kind, outcome });
     },
   };
 };
