@@ -4,6 +4,7 @@ import { runCommand } from './cli/command.ts';
 import { diffCommand } from './cli/diff.ts';
 import { interrupts } from './cli/interrupt.ts';
 import { render } from './cli/render.ts';
+import { run } from './cli/run.ts';
 import { up } from './cli/up.ts';
 import { validate } from './cli/validate.ts';
 
@@ -25,7 +26,7 @@ if (Number(process.versions.node.split('.')[0]) < OLDEST_NODE) {
   process.exitCode = 2;
 } else {
   // The exit status is set, not forced: what still runs (children that end, output that drains) ends first.
-  const program = { commands: [up, render, diffCommand, validate], version: manifest.version };
+  const program = { commands: [run, up, render, diffCommand, validate], version: manifest.version };
   process.exitCode = await runCommand(program, process.argv.slice(2), {
     out: (text) => process.stdout.write(text),
     err: (text) => process.stderr.write(text),
