@@ -30,7 +30,6 @@ import type { Notification, RenderEngine } from '../ports.ts';
 import type { Library } from '../render/config/layers.ts';
 import { createAgentClient } from '../sinks/agent-client.ts';
 import type { AgentTls } from '../sinks/agent-tls.ts';
-import { certificateMetrics } from '../sinks/certificate-metrics.ts';
 import { countingWatchEvents } from '../sinks/watch-metrics.ts';
 import { clusterElection } from '../streams/election.ts';
 import { clusterSource } from '../streams/cluster-source.ts';
@@ -79,17 +78,13 @@ export const inCluster = (settings: ClusterSettings): Observable<never> =>
     const observation = createObservation({
       logger: settings.logger,
       minPods: 0,
+      agentClientEnd: settings.agentTls.notAfterMs,
       facts: () => ({
         haproxy: haproxy.version,
         checkerIsolation: gateChecker.isolation,
         leavingPods: [...(fleet?.leaving ?? [])],
         rejectedPods: Object.fromEntries(fleet?.rejected ?? []),
       }),
-    });
-    certificateMetrics(observation.registry, {
-      status: observation.status,
-      agentClientEnd: settings.agentTls.notAfterMs,
-      now: Date.now,
     });
     const resources = countingWatchEvents(
       clusterSource({ client, discovery, random }),
@@ -151,6 +146,7 @@ export const inCluster = (settings: ClusterSettings): Observable<never> =>
         leader$: election.leader$,
         agents,
         check: gateChecker.check,
+        checkerVersion: haproxy.version,
         shutdown$,
         observers: [
           observation.observe,
@@ -171,8 +167,10 @@ export const inCluster = (settings: ClusterSettings): Observable<never> =>
       httpServer({ ...served, ...metrics, paths: ['/metrics'] }),
       httpServer({ ...served, ...debug, paths: ['/debug/vars'] }),
     );
-    const pipeline$ = underElection(elect, run).pipe(
-      takeUntil(shutdown$.pipe(switchMap(() => timer(HARD_STOP_MS)))),
+    const stopped$ = shutdown$.pipe(switchMap(() => timer(HARD_STOP_MS)));
+    const pipeline$ = underElection(elect, (election) =>
+      run(election).pipe(takeUntil(stopped$)),
+    ).pipe(
       finalize(() => {
         ended$.next();
       }),

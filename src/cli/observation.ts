@@ -12,6 +12,8 @@ export interface ObservationSettings {
   readonly logger: Logger;
   /** HAProxy pods without which this process is not ready: 1 in standalone, 0 in a cluster. */
   readonly minPods: number;
+  /** End of the certificate for calls to agents, in milliseconds since 1970. Absent without TLS. */
+  readonly agentClientEnd?: () => number;
   /** What `/debug/vars` tells besides the status. */
   readonly facts: () => Readonly<Record<string, unknown>>;
 }
@@ -35,7 +37,7 @@ export const createObservation = (settings: ObservationSettings): Observation =>
   let status: Status = initialStatus(new Date().toISOString(), settings.minPods);
   const registry = new Registry();
   const read = (): Status => ({ ...status, facts: settings.facts() });
-  const record = createMetrics(registry, read);
+  const record = createMetrics(registry, read, settings.agentClientEnd);
   const linesOf = createLog();
   return {
     status: read,

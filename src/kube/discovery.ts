@@ -65,7 +65,9 @@ export const createDiscovery = (
         tap({ error: () => known.delete(apiVersion) }),
         share({
           connector: () => new ReplaySubject<readonly ApiResource[]>(1),
+          // The answer serves whoever comes later, also when who asked has left.
           resetOnComplete: false,
+          resetOnRefCountZero: false,
         }),
       );
       known.set(apiVersion, { at: now, answer$ });

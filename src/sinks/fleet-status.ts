@@ -24,8 +24,8 @@ export interface FleetStatus {
 
 export const initialFleet: FleetStatus = { pods: new Map(), verdict: undefined };
 
-/** Longest text of an error in a status, in characters. */
-const ERROR_LENGTH = 512;
+/** Longest text of an error in a status, in characters, on one line. */
+const ERROR_LENGTH = 256;
 
 /** The fleet after one notification; itself when that changes nothing of it. */
 export const fleetStep =
@@ -79,7 +79,7 @@ const deploymentAfter = (
     planId: before?.planId,
     lastOutcome,
     deployedAtMs: before?.deployedAtMs,
-    lastError: message.slice(0, ERROR_LENGTH),
+    lastError: message.replace(/[\p{Cc}\s]+/gu, ' ').slice(0, ERROR_LENGTH),
     consecutiveErrors: (before?.consecutiveErrors ?? 0) + 1,
   });
   switch (event.type) {

@@ -29,8 +29,8 @@ const RESOURCES: Readonly<Partial<Record<FileKind, WrittenResource>>> = {
 /** All kinds that files are published as. */
 export const PUBLISHED_RESOURCES: readonly WrittenResource[] = Object.values(RESOURCES);
 
-/** Largest part of a file in bytes: as base64, with its metadata, it stays below 1 MiB (R21). */
-export const PART_BYTES = 720 * 1024;
+/** Largest part of a file in bytes: as base64, with metadata and the longest status, it stays below 1 MiB (R21). */
+export const PART_BYTES = 512 * 1024;
 
 /** A file of the fleet that is published. */
 export interface PublishedFile {

@@ -15,7 +15,7 @@ export interface StatusFacts {
 }
 
 /** A status holds at most this many pods, by name: it is one object (R21). */
-const MAX_PODS = 500;
+const MAX_PODS = 200;
 /** Longest message of a condition in characters. */
 const MESSAGE_LENGTH = 4_096;
 

@@ -1,5 +1,6 @@
 import {
   concat,
+  distinctUntilChanged,
   filter,
   ignoreElements,
   map,
@@ -8,6 +9,7 @@ import {
   NEVER,
   type Observable,
   of,
+  scan,
   switchMap,
   take,
   takeUntil,
@@ -15,7 +17,13 @@ import {
 } from 'rxjs';
 import type { KubeClient } from '../kube/client.ts';
 import { shareLatest } from '../operators/share-latest.ts';
-import { type AgentClient, isType, type Notification, type Pod } from '../ports.ts';
+import {
+  type AgentClient,
+  isType,
+  type Leadership,
+  type Notification,
+  type Pod,
+} from '../ports.ts';
 import type { LeaderElectionSettings } from '../render/config/controller-settings.ts';
 import { highestAgentEpoch } from './agent-epochs.ts';
 import { type Election, leadership } from './leadership.ts';
@@ -52,7 +60,7 @@ export const clusterElection = (
   );
   const settings$ = options.settings$.pipe(shareLatest());
   const elected = (first: LeaderElectionSettings): Election => {
-    if (!first.enabled) return alone(agentEpoch$, release$);
+    if (!first.enabled) return alone(agentEpoch$, overtaken$, release$);
     let newest = first;
     const election = leadership({
       client,
@@ -63,6 +71,7 @@ export const clusterElection = (
       overtaken$,
       release$,
       random,
+      now: () => performance.now(),
     });
     const following$ = settings$.pipe(
       tap((settings) => (newest = settings)),
@@ -78,17 +87,24 @@ export const clusterElection = (
   );
   return {
     leader$: concat(
-      of({ leading: false } as const),
+      of<Leadership>({ leading: false }),
       election$.pipe(switchMap(({ leader$ }) => leader$)),
-    ),
+    ).pipe(distinctUntilChanged((before, after) => !before.leading && !after.leading)),
     problems$: election$.pipe(switchMap(({ problems$ }) => problems$)),
   };
 };
 
-const alone = (agentEpoch$: Observable<number>, release$: Observable<unknown>): Election => ({
-  leader$: concat(
-    agentEpoch$.pipe(map((epoch) => ({ leading: true, epoch: epoch + 1 }) as const)),
-    NEVER.pipe(takeUntil(release$)),
+/** Leads without a Lease, above whatever the agents report. */
+const alone = (
+  agentEpoch$: Observable<number>,
+  overtaken$: Observable<number>,
+  release$: Observable<unknown>,
+): Election => ({
+  leader$: concat(agentEpoch$, overtaken$).pipe(
+    scan((highest, reported) => Math.max(highest, reported + 1), 0),
+    distinctUntilChanged(),
+    map((epoch) => ({ leading: true, epoch })),
+    takeUntil(release$),
   ),
   problems$: of([]),
 });

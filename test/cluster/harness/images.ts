@@ -1,0 +1,81 @@
+/**
+ * The images of the test cluster, packed into archives below the cache folder.
+ */
+import { statSync } from 'node:fs';
+import { progress } from '../../../tools/setup/run-program.js';
+import { digest, discardOld, keep } from './cache.ts';
+import {
+  imageList,
+  programFiles,
+  repositoryFiles,
+  type ImageContents,
+  type ProgramSources,
+} from './image-files.ts';
+import { packLayer, writeArchive, type Layer } from './oci-image.ts';
+
+/** One image that is ready to be loaded. */
+export interface PackedImage {
+  /** Key in `images/contents.json`. */
+  readonly key: string;
+  /** Names with tags. The first says what is in it, wherever the list gives no tag. */
+  readonly names: readonly [string, ...string[]];
+  /** Absolute path of the archive. */
+  readonly archive: string;
+}
+
+/** Tag that always means the newest build of this checkout. It is loaded again with each build. */
+const DEVELOPMENT_TAG = 'dev';
+
+/** Archives of one image that stay in the cache: several checkouts use it. */
+const KEPT_ARCHIVES = 6;
+
+/** Packs every image of the list whose programs can be had. What has not changed is not packed again. */
+export async function packImages(sources: ProgramSources): Promise<PackedImage[]> {
+  const packed: PackedImage[] = [];
+  for (const [key, contents] of Object.entries(imageList())) {
+    const layers = layersOf(contents, sources);
+    if (layers === undefined) progress(`*** no image ${contents.name}: no suite offers it ***`);
+    else packed.push(await pack(key, contents, layers));
+  }
+  return packed;
+}
+
+async function pack(key: string, contents: ImageContents, layers: Layer[]): Promise<PackedImage> {
+  const { name, user, entrypoint, stopSignal } = contents;
+  const config = { user, entrypoint, ...(stopSignal === undefined ? {} : { stopSignal }) };
+  const madeFrom = [JSON.stringify({ name, config }), ...layers.map((layer) => layer.digest)];
+  const hasTag = name.includes(':');
+  const names: [string, ...string[]] = hasTag
+    ? [name]
+    : [`${name}:${digest(madeFrom).slice(0, 12)}`, `${name}:${DEVELOPMENT_TAG}`];
+  const kind = `image-${key}`;
+  const archive = await keep({
+    kind,
+    madeFrom,
+    make: (path) => {
+      writeArchive(path, { names, config, layers });
+      const mebibytes = Math.round(statSync(path).size / 2 ** 20);
+      progress(`packed ${names[0]}: ${mebibytes} MiB`);
+      return Promise.resolve();
+    },
+  });
+  discardOld(kind, KEPT_ARCHIVES);
+  return { key, names, archive };
+}
+
+/**
+ * One layer for each program, which hardly ever changes and which nodes keep, and one for all files
+ * of the repository.
+ */
+function layersOf(contents: ImageContents, sources: ProgramSources): Layer[] | undefined {
+  const files = [...(contents.base ?? []), ...contents.files];
+  const layers: Layer[] = [];
+  for (const file of files) {
+    if (!('program' in file)) continue;
+    const entries = programFiles(file.program, file.to, sources);
+    if (entries === undefined) return undefined;
+    layers.push(packLayer(entries));
+  }
+  const own = files.flatMap((file) => ('from' in file ? repositoryFiles(file.from, file.to) : []));
+  return own.length === 0 ? layers : [...layers, packLayer(own)];
+}
