@@ -8,26 +8,23 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { usesOwnCluster, whyNoCluster } from '../test/cluster/harness/requirements.ts';
 import { runStages, stopStages, type Stage, type StageResult } from './testing/stage.ts';
-import { closingLine, exitStatus, sum } from './testing/tally.ts';
+import { closingLine, exitStatus, sum, tallyLeftOut } from './testing/tally.ts';
 
 const reports = mkdtempSync(join(tmpdir(), 'haptic-test-'));
 
-function vitest(project: string): Pick<Stage, 'command' | 'report'> {
-  const report = join(reports, `${project}.json`);
+type Runner = Pick<Stage, 'command' | 'report'>;
+
+function reporting(name: string, command: Stage['command']): Runner {
+  const report = join(reports, `${name}.json`);
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
-  return {
-    command: [
-      'vitest',
-      'run',
-      '--config',
-      'test/vitest.config.ts',
-      '--project',
-      project,
-      ...reporters,
-    ],
-    report,
-  };
+  return { command: [...command, ...reporters], report };
+}
+
+function vitest(project: string): Runner {
+  const command = ['vitest', 'run', '--config', 'test/vitest.config.ts'] as const;
+  return reporting(project, [...command, '--project', project]);
 }
 
 const FOLDERS = ['src', 'agent', 'test', 'bench', 'tools'];
@@ -55,6 +52,30 @@ const INTEGRATION: Stage = {
   timeoutMs: 480_000,
 };
 
+/** The first run builds Kubernetes, which takes most of this. */
+const CLUSTER: Stage = {
+  name: 'integration with Kubernetes',
+  ...reporting('cluster', ['node', 'test/cluster/harness/main.ts', 'test', '--down']),
+  live: true,
+  timeoutMs: 75 * 60_000,
+};
+
+/** @returns why the cluster tests are left out, or undefined when they run */
+function whyLeftOut(): string | undefined {
+  if (process.env['HAPTIC_CLUSTER'] === 'off') return 'HAPTIC_CLUSTER=off is set';
+  return usesOwnCluster() ? undefined : whyNoCluster();
+}
+
+/** Alone, and after everything else: it is the longest. */
+async function runCluster(): Promise<StageResult[]> {
+  const reason = whyLeftOut();
+  if (reason === undefined) return runStages([CLUSTER], 1, report);
+  const tally = tallyLeftOut(`all tests on Kubernetes: ${reason}`, process.env['CI'] === 'true');
+  const result = { stage: CLUSTER, tally, durationMs: 0, output: '' };
+  report(result);
+  return [result];
+}
+
 function report({ stage, tally, durationMs, output }: StageResult): void {
   const seconds = (durationMs / 1000).toFixed(1);
   const mark = tally.failed === 0 ? '✓' : '✗';
@@ -71,7 +92,10 @@ async function main(mode: string | undefined): Promise<void> {
   const parallel = mode === 'check' ? CHECKS : [...CHECKS, BUILD];
   const results = await runStages(parallel, width, report);
   // Alone, because it measures time limits of real processes.
-  if (mode !== 'check') results.push(...(await runStages([INTEGRATION], 1, report)));
+  if (mode !== 'check') {
+    results.push(...(await runStages([INTEGRATION], 1, report)));
+    results.push(...(await runCluster()));
+  }
   rmSync(reports, { recursive: true, force: true });
 
   const total = sum(results.map(({ tally }) => tally));

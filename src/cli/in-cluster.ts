@@ -30,7 +30,7 @@ import type { Notification, RenderEngine } from '../ports.ts';
 import type { Library } from '../render/config/layers.ts';
 import { createAgentClient } from '../sinks/agent-client.ts';
 import type { AgentTls } from '../sinks/agent-tls.ts';
-import { countingWatchEvents } from '../sinks/watch-metrics.ts';
+import { countingWatchEvents, watchSignalMetrics } from '../sinks/watch-metrics.ts';
 import { clusterElection } from '../streams/election.ts';
 import { clusterSource } from '../streams/cluster-source.ts';
 import { crdChanges } from '../streams/crd-changes.ts';
@@ -87,7 +87,12 @@ export const inCluster = (settings: ClusterSettings): Observable<never> =>
       }),
     });
     const resources = countingWatchEvents(
-      clusterSource({ client, discovery, random }),
+      clusterSource({
+        client,
+        discovery,
+        random,
+        onSignal: watchSignalMetrics(observation.registry, () => performance.now()),
+      }),
       observation.registry,
     );
     const config$ = clusterConfigs({

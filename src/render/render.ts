@@ -5,7 +5,6 @@ import type { Problem } from '../snapshot/problem.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { WatchedResource } from '../snapshot/watch.ts';
 import type { Chunk } from '../cells/chunk.ts';
-import type { ControllerSettings } from './config/controller-settings.ts';
 
 /** One file of a render: its bytes are the concatenated chunks, UTF-8. */
 export interface RenderedFile {
@@ -90,4 +89,32 @@ export interface DataplaneSettings {
   readonly sslCertsDir: string;
   readonly generalStorageDir: string;
   readonly configFile: string;
+}
+
+/** `spec.controller.leaderElection`; durations in milliseconds. */
+export interface LeaderElectionSettings {
+  /** False: there is one replica, and it leads. */
+  readonly enabled: boolean;
+  /** Name of the Lease in the controller's namespace. Default: the name of the configuration. */
+  readonly leaseName: string;
+  /** After this time without renewal the lease is anybody's. Default 30000. */
+  readonly leaseDurationMs: number;
+  /** A leader that cannot renew for this long stops leading. Default 20000. */
+  readonly renewDeadlineMs: number;
+  /** Between two attempts. Default 5000. */
+  readonly retryPeriodMs: number;
+}
+
+/** `spec.controller.configPublishing`. */
+export interface ConfigPublishingSettings {
+  /** Default true. */
+  readonly enabled: boolean;
+  /** Content of at least this many bytes is compressed. Default 64 KiB. */
+  readonly compressionThreshold: number;
+}
+
+/** `spec.controller`: how the replicas of the controller work together, and what they publish. */
+export interface ControllerSettings {
+  readonly leaderElection: LeaderElectionSettings;
+  readonly configPublishing: ConfigPublishingSettings;
 }

@@ -16,7 +16,7 @@ import { schedule } from '../operators/schedule.ts';
 import { shareLatest } from '../operators/share-latest.ts';
 import type { Desired, Notification, Observer } from '../ports.ts';
 import type { Digest } from '../protocol/protocol.ts';
-import type { ConfigPublishingSettings } from '../render/config/controller-settings.ts';
+import type { ConfigPublishingSettings } from '../render/render.ts';
 import { type FleetStatus, fleetStep, initialFleet } from './fleet-status.ts';
 import { type Publication, type PublicationTarget, Publications } from './publication.ts';
 import { PART_BYTES, publishedFiles } from './published-files.ts';

@@ -24,7 +24,7 @@ import {
   type Notification,
   type Pod,
 } from '../ports.ts';
-import type { LeaderElectionSettings } from '../render/config/controller-settings.ts';
+import type { LeaderElectionSettings } from '../render/render.ts';
 import { highestAgentEpoch } from './agent-epochs.ts';
 import { type Election, leadership } from './leadership.ts';
 

@@ -87,6 +87,8 @@ export const vetConfig = (config: TemplateConfig, options: VetOptions): Observab
     );
   });
 
+/** Longest start of the process, in milliseconds; no template has a say in it. */
+const START_MS = 60_000;
 const STARTING = 'Starting the process that vets configurations';
 
 /** What the controller answers to each message; what came of a render is kept until it is checked. */
@@ -208,17 +210,16 @@ const inTime =
             filter((message) => message.type === 'phase'),
             startWith({ phase: STARTING, waits: false }),
             switchMap(({ phase, waits }) =>
-              waits
-                ? NEVER
-                : timer(phaseMs).pipe(
-                    mergeMap(() => throwError(() => new Refusal(tooSlow(phase, phaseMs)))),
-                  ),
+              waits ? NEVER : lateAfter(phase === STARTING ? START_MS : phaseMs, phase),
             ),
             ignoreElements(),
           ),
         ),
       ),
     );
+
+const lateAfter = (ms: number, phase: string): Observable<never> =>
+  timer(ms).pipe(mergeMap(() => throwError(() => new Refusal(tooSlow(phase, ms)))));
 
 /** The findings, also when the child gives none. */
 const explained =

@@ -1,7 +1,7 @@
 /**
- * HAProxy out of Debian's suites, without root and without touching the system: a private apt root
- * downloads the package with the libraries it needs, and the binary gets its own loader and library
- * path, so that it runs on a machine with an older libc.
+ * Packages out of Debian's suites, without root and without touching the system: a private apt root
+ * downloads them and they are unpacked. HAProxy gets its own loader and library path too, so that it
+ * runs on a machine with an older libc.
  */
 import {
   cpSync,
@@ -93,14 +93,8 @@ export function openSource(source) {
 export function extractHaproxy(root, { debianVersion, destination }) {
   const { triplet, loader } = LOADERS.get(architecture()) ?? { triplet: '', loader: '' };
   const packages = [`haproxy=${debianVersion}`, 'patchelf', ...librariesOf(root, debianVersion)];
-  const debs = join(root.folder, 'deb');
   const tree = join(root.folder, `tree-${debianVersion}`);
-  rmSync(debs, { recursive: true, force: true });
-  mkdirSync(debs);
-  required(apt(root, ['-qq', 'download', ...packages], debs), 'packages could not be downloaded');
-  for (const deb of readdirSync(debs)) {
-    required(runProgram('dpkg-deb', ['-x', join(debs, deb), tree]), `${deb} cannot be unpacked`);
-  }
+  unpack(root, packages, tree);
 
   const libraries = join(tree, 'usr/lib', triplet);
   const building = `${destination}.${process.pid}`;
@@ -121,6 +115,38 @@ export function extractHaproxy(root, { debianVersion, destination }) {
   ]);
   required(patched, 'patchelf failed');
   moveIntoPlace(building, destination);
+}
+
+/**
+ * Downloads packages of a source and unpacks them; nothing is installed and no script of theirs runs.
+ *
+ * @param {Source} source
+ * @param {readonly string[]} packages names, with everything of them that is needed: no dependency is added
+ * @param {string} tree folder to unpack into, made when it is not there
+ * @throws {SetupError} when a package cannot be had
+ */
+export function unpackPackages(source, packages, tree) {
+  const { root } = openSource(source);
+  try {
+    unpack(root, packages, tree);
+  } finally {
+    rmSync(root.folder, { recursive: true, force: true });
+  }
+}
+
+/**
+ * @param {AptRoot} root
+ * @param {readonly string[]} packages
+ * @param {string} tree
+ */
+function unpack(root, packages, tree) {
+  const debs = join(root.folder, 'deb');
+  rmSync(debs, { recursive: true, force: true });
+  mkdirSync(debs);
+  required(apt(root, ['-qq', 'download', ...packages], debs), 'packages could not be downloaded');
+  for (const deb of readdirSync(debs)) {
+    required(runProgram('dpkg-deb', ['-x', join(debs, deb), tree]), `${deb} cannot be unpacked`);
+  }
 }
 
 /**

@@ -59,6 +59,7 @@ export function findHaproxy() {
  * A branch that `$HAPROXY` or PATH provides is not fetched. Asks the suites once a day, or when a
  * copy is missing.
  *
+ * @returns {Partial<Record<string, string>>} branch → absolute path, of those that can be had
  * @throws {SetupError} when the floor branch, or a branch that a suite lists, cannot be had
  */
 export function provideAllHaproxies() {
@@ -68,6 +69,8 @@ export function provideAllHaproxies() {
   const offers = { checkedAt, branches: { ...branches, ...own } };
   writeOffers(offers);
   for (const branch of HAPROXY_BRANCHES) report(branch, offers.branches[branch]);
+  const found = Object.entries(offers.branches).map(([branch, state]) => [branch, state?.binary]);
+  return Object.fromEntries(found.filter(([, binary]) => binary !== undefined));
 }
 
 /**

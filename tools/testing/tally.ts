@@ -53,6 +53,17 @@ export function tallyVitest(report: string | undefined, ok: boolean): Tally {
   };
 }
 
+/**
+ * Tests that were not even started: they are named like skipped ones.
+ *
+ * @param what which, and why
+ * @param isFailure whether leaving them out is one, as in continuous integration
+ */
+export function tallyLeftOut(what: string, isFailure: boolean): Tally {
+  const faults = isFailure ? ['these tests must not be left out here'] : [];
+  return { passed: 0, failed: faults.length, skipped: [what], faults };
+}
+
 /** Adds tallies up. */
 export function sum(tallies: readonly Tally[]): Tally {
   return {

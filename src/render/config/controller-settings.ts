@@ -1,32 +1,9 @@
+import type {
+  ConfigPublishingSettings,
+  ControllerSettings,
+  LeaderElectionSettings,
+} from '../render.ts';
 import type { Layer } from './layers.ts';
-
-/** `spec.controller.leaderElection`; durations in milliseconds. */
-export interface LeaderElectionSettings {
-  /** False: there is one replica, and it leads. */
-  readonly enabled: boolean;
-  /** Name of the Lease in the controller's namespace. Default: the name of the configuration. */
-  readonly leaseName: string;
-  /** After this time without renewal the lease is anybody's. Default 30000. */
-  readonly leaseDurationMs: number;
-  /** A leader that cannot renew for this long stops leading. Default 20000. */
-  readonly renewDeadlineMs: number;
-  /** Between two attempts. Default 5000. */
-  readonly retryPeriodMs: number;
-}
-
-/** `spec.controller.configPublishing`. */
-export interface ConfigPublishingSettings {
-  /** Default true. */
-  readonly enabled: boolean;
-  /** Content of at least this many bytes is compressed. Default 1 MiB. */
-  readonly compressionThreshold: number;
-}
-
-/** `spec.controller`: how the replicas of the controller work together, and what they publish. */
-export interface ControllerSettings {
-  readonly leaderElection: LeaderElectionSettings;
-  readonly configPublishing: ConfigPublishingSettings;
-}
 
 const LEADER_ELECTION = {
   enabled: true,
@@ -37,7 +14,7 @@ const LEADER_ELECTION = {
 
 const CONFIG_PUBLISHING: ConfigPublishingSettings = {
   enabled: true,
-  compressionThreshold: 2 ** 20,
+  compressionThreshold: 2 ** 16,
 };
 
 /** A name of an object: an RFC 1123 subdomain. */

@@ -1,6 +1,5 @@
 import type { WatchedResource } from '../../snapshot/watch.ts';
-import type { DataplaneSettings } from '../render.ts';
-import type { ControllerSettings } from './controller-settings.ts';
+import type { ControllerSettings, DataplaneSettings } from '../render.ts';
 import type { ValidationTestSpec } from './spec.ts';
 
 /**
