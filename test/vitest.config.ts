@@ -2,10 +2,11 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
 /**
- * Two projects, so that the quick tests can run all the time:
+ * Three projects, so that the quick tests can run all the time:
  *
  * - `fast` needs neither HAProxy nor the network: unit, marble, property, golden and type tests;
- * - `integration` starts real HAProxy processes, one test file per worker.
+ * - `integration` starts real HAProxy processes, one test file per worker;
+ * - `cluster` needs a Kubernetes cluster, which `npm run test:cluster` brings up.
  *
  * A test belongs to a project by its folder alone.
  */
@@ -33,6 +34,15 @@ export default defineConfig({
           include: ['test/integration/**/*.test.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'cluster',
+          include: ['test/cluster/**/*.test.ts'],
+          testTimeout: 300_000,
+          hookTimeout: 300_000,
         },
       },
     ],

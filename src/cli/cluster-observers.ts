@@ -7,6 +7,7 @@ import { events } from '../sinks/events.ts';
 import { gzipTexts } from '../sinks/gzip-texts.ts';
 import { ingressStatus } from '../sinks/ingress-status.ts';
 import { publisher } from '../sinks/publisher.ts';
+import { storeAcceptedConfig } from '../sinks/store-accepted-config.ts';
 import { templateStatus } from '../sinks/template-status.ts';
 import type { RunSettings } from './run-settings.ts';
 
@@ -33,6 +34,7 @@ export const clusterObservers = ({
   const publishing$ = engine$.pipe(map((engine) => engine.controller.configPublishing));
   return [
     configStatus({ ...write, now: () => new Date().toISOString() }),
+    storeAcceptedConfig(write),
     events({ ...write, config: owner, identity: flags.identity, now: Date.now }),
     templateStatus({ ...write, discovery }),
     publisher({ ...write, owner, compress: gzipTexts, publishing$, now: Date.now }),

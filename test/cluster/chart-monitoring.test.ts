@@ -4,36 +4,11 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { named, NAMESPACE, present, type Rendered, rendered } from '../support/chart.ts';
 import { bootstrapped } from '../support/chart-bootstrap.ts';
+import { panelsOf, queriesOf, rulesOf } from '../support/chart-monitoring.ts';
 
 const DOCS = fileURLToPath(new URL('../../docs', import.meta.url));
 
-interface Rule {
-  readonly alert: string;
-  readonly expr: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly annotations: Readonly<Record<string, string>>;
-}
-
-interface Panel {
-  readonly id: number;
-  readonly title: string;
-  readonly type: string;
-  readonly gridPos: Readonly<Record<'x' | 'y' | 'w' | 'h', number>>;
-  readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[];
-}
-
 const monitoring = (): Promise<readonly Rendered[]> => rendered({ values: 'cert-manager' });
-
-const rulesOf = (objects: readonly Rendered[]): readonly Rule[] => {
-  const { spec } = present(objects.find(({ kind }) => kind === 'PrometheusRule'));
-  const { groups } = spec as { readonly groups: readonly { readonly rules: readonly Rule[] }[] };
-  return groups.flatMap(({ rules }) => rules);
-};
-
-const panelsOf = (objects: readonly Rendered[]): readonly Panel[] => {
-  const text = present(named(objects, 'ConfigMap', '-dashboard').data?.['haptic.json']);
-  return (JSON.parse(text) as { readonly panels: readonly Panel[] }).panels;
-};
 
 interface Metric {
   readonly labels: readonly string[];
@@ -93,10 +68,7 @@ describe('queries', () => {
     const objects = await monitoring();
     const ours = documented();
     const { metrics: theirs } = await bootstrapped(objects, '3.0');
-    const queries = [
-      ...rulesOf(objects).map(({ expr }) => expr),
-      ...panelsOf(objects).flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)),
-    ];
+    const queries = [...rulesOf(objects).map(({ expr }) => expr), ...queriesOf(objects)];
     expect(queries.length).toBeGreaterThan(50);
     for (const expr of queries) {
       const found = selectors(expr);
@@ -114,9 +86,7 @@ describe('queries', () => {
     const objects = await monitoring();
     const all = [
       ...rulesOf(objects).map(({ expr }) => ({ expr, namespace: NAMESPACE })),
-      ...panelsOf(objects)
-        .flatMap(({ targets = [] }) => targets)
-        .map(({ expr }) => ({ expr, namespace: '$namespace' })),
+      ...queriesOf(objects).map((expr) => ({ expr, namespace: '$namespace' })),
     ];
     for (const { expr, namespace } of all) {
       for (const { name, matchers } of selectors(expr)) {

@@ -7,6 +7,7 @@ import { merkleMap } from '../../src/plan/merkle-map.ts';
 import type { DigestFunction, Plan } from '../../src/plan/plan.ts';
 import type { FileKind } from '../../src/protocol/protocol.ts';
 import type {
+  ControllerSettings,
   DataplaneSettings,
   Provenance,
   Render,
@@ -41,6 +42,18 @@ export const defaultSettings: DataplaneSettings = {
   sslCertsDir: 'certs',
   generalStorageDir: 'general',
   configFile: 'haproxy.cfg',
+};
+
+/** The same for the controller, of a configuration called `haptic`. */
+export const defaultController: ControllerSettings = {
+  leaderElection: {
+    enabled: true,
+    leaseName: 'haptic',
+    leaseDurationMs: 30_000,
+    renewDeadlineMs: 20_000,
+    retryPeriodMs: 5_000,
+  },
+  configPublishing: { enabled: true, compressionThreshold: 2 ** 20 },
 };
 
 /** The head of a configuration that every HAProxy accepts; `rest` follows in a frontend section. */

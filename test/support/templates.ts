@@ -13,7 +13,7 @@ import { objectKey, type KubeObject, type ObjectRef } from '../../src/snapshot/o
 import type { Problem } from '../../src/snapshot/problem.ts';
 import type { Snapshot } from '../../src/snapshot/snapshot.ts';
 import type { WatchedResource } from '../../src/snapshot/watch.ts';
-import { defaultSettings } from './renders.ts';
+import { defaultController, defaultSettings } from './renders.ts';
 
 /** Parts of a configuration by name; a template is its text. */
 export interface TemplateParts {
@@ -77,6 +77,8 @@ export const templateConfig = (parts: TemplateParts = {}): TemplateConfig => ({
   certificates: sources('certificates', parts.certificates),
   extraContext: parts.extraContext ?? {},
   dataplane: defaultSettings,
+  controller: defaultController,
+  validationTests: new Map(),
   logLevel: 'info',
 });
 

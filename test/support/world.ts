@@ -38,7 +38,7 @@ import type { KubeObject } from '../../src/snapshot/objects.ts';
 import type { Snapshot } from '../../src/snapshot/snapshot.ts';
 import type { WatchedResource, WatchEvent } from '../../src/snapshot/watch.ts';
 import { ModelAgent } from './model-agent.ts';
-import { defaultSettings } from './renders.ts';
+import { defaultController, defaultSettings } from './renders.ts';
 import { watched as plainlyWatched } from './watched.ts';
 
 /**
@@ -198,6 +198,8 @@ export const engine = ({
   const facts = { generation, settings: { ...defaultSettings, ...settings } };
   return {
     ...facts,
+    controller: defaultController,
+    podSelector: {},
     watched: [watched('servers', debounceMs), watched('routes', debounceMs)],
     render: (snapshot) =>
       timer(renderMs).pipe(

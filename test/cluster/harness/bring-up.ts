@@ -50,7 +50,7 @@ export async function makeImages(): Promise<PackedImage[]> {
 /** Brings the cluster up, or brings its images up to date. */
 export async function bringUp(): Promise<Ready> {
   const provided = await provide();
-  const images = await makeImages();
-  await up(provided, images);
-  return { provided, images };
+  const images = makeImages();
+  await Promise.all([images, up(provided, images)]);
+  return { provided, images: await images };
 }

@@ -32,8 +32,17 @@ const KEPT_ARCHIVES = 6;
 /** Packs every image of the list whose programs can be had. What has not changed is not packed again. */
 export async function packImages(sources: ProgramSources): Promise<PackedImage[]> {
   const packed: PackedImage[] = [];
+  const programs = new Map<string, Layer | undefined>(); // several images have the same program
+  const programLayer = (name: string, to: string): Layer | undefined => {
+    const key = `${name} ${to}`;
+    if (programs.has(key)) return programs.get(key);
+    const entries = programFiles(name, to, sources);
+    const layer = entries === undefined ? undefined : packLayer(entries);
+    programs.set(key, layer);
+    return layer;
+  };
   for (const [key, contents] of Object.entries(imageList())) {
-    const layers = layersOf(contents, sources);
+    const layers = layersOf(contents, programLayer);
     if (layers === undefined) progress(`*** no image ${contents.name}: no suite offers it ***`);
     else packed.push(await pack(key, contents, layers));
   }
@@ -66,16 +75,18 @@ async function pack(key: string, contents: ImageContents, layers: Layer[]): Prom
 /**
  * One layer for each program, which hardly ever changes and which nodes keep, and one for all files
  * of the repository.
+ *
+ * @returns undefined when one of the programs cannot be had
  */
-function layersOf(contents: ImageContents, sources: ProgramSources): Layer[] | undefined {
-  const files = [...(contents.base ?? []), ...contents.files];
-  const layers: Layer[] = [];
-  for (const file of files) {
-    if (!('program' in file)) continue;
-    const entries = programFiles(file.program, file.to, sources);
-    if (entries === undefined) return undefined;
-    layers.push(packLayer(entries));
-  }
+function layersOf(
+  { files }: ImageContents,
+  programLayer: (name: string, to: string) => Layer | undefined,
+): Layer[] | undefined {
+  const programs = files.flatMap((file) => {
+    return 'program' in file ? [programLayer(file.program, file.to)] : [];
+  });
+  const layers = programs.filter((layer) => layer !== undefined);
+  if (layers.length < programs.length) return undefined;
   const own = files.flatMap((file) => ('from' in file ? repositoryFiles(file.from, file.to) : []));
   return own.length === 0 ? layers : [...layers, packLayer(own)];
 }

@@ -66,9 +66,13 @@ export function isUp(state = stateFolder()): boolean {
  * Brings the cluster up with these images, and clears away first what a crash has left. In one that is
  * up, nodes that a test has left without power are switched on again.
  *
+ * @param images may be packed while the machines start
  * @throws when something does not get ready in time, with the ends of all logs
  */
-export async function up(provided: Provided, images: readonly PackedImage[]): Promise<void> {
+export async function up(
+  provided: Provided,
+  images: Promise<readonly PackedImage[]>,
+): Promise<void> {
   const { state } = provided;
   mkdirSync(cacheFolder(), { recursive: true });
   const release = await lock(join(cacheFolder(), `${basename(state)}.up`), 'the cluster to start');
@@ -78,7 +82,7 @@ export async function up(provided: Provided, images: readonly PackedImage[]): Pr
       await down(state);
       await start(provided, images);
     }
-    await loadImages(provided, images);
+    await loadImages(provided, await images);
   } finally {
     release();
   }
@@ -94,7 +98,7 @@ async function repair(provided: Provided): Promise<void> {
   }
 }
 
-async function start(provided: Provided, images: readonly PackedImage[]): Promise<void> {
+async function start(provided: Provided, images: Promise<readonly PackedImage[]>): Promise<void> {
   const { state } = provided;
   const started = Date.now();
   mkdirSync(state, { recursive: true });
@@ -108,7 +112,7 @@ async function start(provided: Provided, images: readonly PackedImage[]): Promis
     releaseMachine(state, CONTROL_PLANE);
     await Promise.all(NODES.map((_, node) => startNode(provided, node)));
     await Promise.all(NODES.map((_, node) => startClient(state, hub, node)));
-    const loading = loadImages(provided, images);
+    const loading = images.then((packed) => loadImages(provided, packed));
     await Promise.all([loading, untilReady(provided)]);
   } catch (error: unknown) {
     throw new Error(`${String(error)}\n${logEnds(state)}`, { cause: error });
@@ -130,25 +134,18 @@ export async function startNode(provided: Provided, node: number): Promise<void>
 /** Waits until a node is ready, by its own word too: a rebooted one looks Ready for some time. */
 export async function untilNodeReady(provided: Provided, node: number): Promise<void> {
   const name = NODES[node] ?? '';
-  const jsonPath = '{.status.conditions[?(@.type=="Ready")].status}';
   await until({ what: `the kubelet of ${name}`, timeoutMs: 60_000 }, async () => {
     const probe: Command = ['bash', '-c', 'exec 3<>/dev/tcp/127.0.0.1/10248'];
     return (await runOn(provided, name, { command: probe })).status === 0;
   });
-  await until({ what: `${name} to be Ready`, timeoutMs: 90_000 }, async () => {
-    const args = ['get', 'node', name, '-o', `jsonpath=${jsonPath}`];
-    return (await kubectl(provided, args)).stdout === 'True';
-  });
+  await kubectlSucceeds(provided, 'get', 'node', name);
+  await kubectlSucceeds(provided, 'wait', '--for=condition=Ready', `node/${name}`);
 }
 
 async function untilReady(provided: Provided): Promise<void> {
-  await until({ what: 'the API server', timeoutMs: 120_000 }, async () => {
-    return (await kubectl(provided, ['get', '--raw', '/readyz'])).status === 0;
-  });
+  await kubectlSucceeds(provided, 'get', '--raw', '/readyz');
   await Promise.all(NODES.map((_, node) => untilNodeReady(provided, node)));
-  await until({ what: 'the ServiceAccount of a namespace', timeoutMs: 60_000 }, async () => {
-    return (await kubectl(provided, ['get', 'serviceaccount', 'default'])).status === 0;
-  });
+  await kubectlSucceeds(provided, 'get', 'serviceaccount', 'default'); // pods need it
   for (const name of [CONTROL_PLANE, ...NODES]) {
     await until({ what: `the kube-proxy of ${name}`, timeoutMs: 60_000 }, async () => {
       const command: Command = ['nft', 'list', 'chain', 'ip', 'kube-proxy', 'services'];
@@ -156,6 +153,15 @@ async function untilReady(provided: Provided): Promise<void> {
       return (await runOn(provided, name, { command, options })).status === 0;
     });
   }
+}
+
+/** Not often: to start kubectl takes a tenth of a second of a core, and the daemons need it more. */
+async function kubectlSucceeds(provided: Provided, ...args: string[]): Promise<void> {
+  const wait = { what: `kubectl ${args.join(' ')}`, timeoutMs: 120_000, intervalMs: 500 };
+  await until(wait, async () => {
+    const command: Command = ['kubectl', ...args];
+    return (await runOn(provided, CONTROL_PLANE, { command })).status === 0;
+  });
 }
 
 async function startClient(state: string, hub: Machine, node: number): Promise<void> {
@@ -234,10 +240,6 @@ export async function runOn(
 export function clusterEnvironment({ state, kubernetes, packages }: Provided): NodeJS.ProcessEnv {
   const path = [kubernetes, process.env['PATH'], ...packages.path];
   return { ...process.env, PATH: path.join(':'), KUBECONFIG: adminKubeconfig(state) };
-}
-
-function kubectl(provided: Provided, args: readonly string[]): Promise<Outcome> {
-  return runOn(provided, CONTROL_PLANE, { command: ['kubectl', ...args] });
 }
 
 function raiseInotifyLimit(): void {

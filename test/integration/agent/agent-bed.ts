@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { lastValueFrom, type Observable } from 'rxjs';
-import { createAgentClient } from '../../../src/sinks/agent-client.ts';
+import { createAgentClient, type ClosableAgentClient } from '../../../src/sinks/agent-client.ts';
 import type { Pod } from '../../../src/ports.ts';
 import type {
   AgentState,
@@ -32,6 +32,7 @@ import {
 } from '../../support/haproxy.ts';
 
 export const TOKEN = 'a-token-only-for-tests';
+export const TIMEOUT_MS = { state: 20_000, apply: 60_000 };
 const MAIN = fileURLToPath(new URL('../../../agent/main.ts', import.meta.url));
 
 /** The files of a pod by path. */
@@ -111,23 +112,19 @@ export interface AgentStart {
   readonly args?: readonly string[];
   /** The kernel refuses to let a file of this agent become larger, as a full disk would. */
   readonly fileBytes?: number;
+  /** Credentials of the agent; without them it takes {@link TOKEN}. */
+  readonly tlsDir?: string;
+  /** What the agent logs before it counts as started. Default: `ready`. */
+  readonly until?: string;
 }
 
 export async function spawnAgent(
   base: string,
-  { args: more = [], fileBytes }: AgentStart,
+  { args: more = [], fileBytes, tlsDir, until = 'ready' }: AgentStart,
 ): Promise<AgentProcess> {
-  const token = join(base, '..', 'token');
-  const args = [
-    MAIN,
-    '--base-dir',
-    base,
-    '--token-file',
-    token,
-    '--listen',
-    '127.0.0.1:0',
-    ...more,
-  ];
+  const access =
+    tlsDir === undefined ? ['--token-file', join(base, '..', 'token')] : ['--tls-dir', tlsDir];
+  const args = [MAIN, '--base-dir', base, ...access, '--listen', '127.0.0.1:0', ...more];
   const limit = fileBytes === undefined ? '' : `ulimit -f ${Math.ceil(fileBytes / 512)};`;
   const child = spawn('sh', ['-c', `${limit} exec "$@"`, 'sh', process.execPath, ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -145,12 +142,14 @@ export async function spawnAgent(
       .find((entry) => entry['msg'] === message);
   const listening = await waitFor(
     () => {
-      if (child.exitCode !== null) throw new Error(`the agent ended: ${lines.join('\n')}`);
-      return find('ready') === undefined ? undefined : find('listening');
+      if (child.exitCode !== null) return 'ended';
+      return find(until) === undefined ? undefined : find('listening');
     },
     { what: 'the agent to be ready', timeoutMs: 20_000 },
   );
-  return { child, url: `http://${String(listening['listen'])}`, lines, kill };
+  if (listening === 'ended') throw new Error(`the agent ended: ${lines.join('\n')}`);
+  const scheme = tlsDir === undefined ? 'http' : 'https';
+  return { child, url: `${scheme}://${String(listening['listen'])}`, lines, kill };
 }
 
 /** The one value of a call. An agent that gives none is a failure. */
@@ -169,10 +168,8 @@ export class Bed {
   readonly #root: string;
   readonly #binary: string;
   readonly #servers: Server[] = [];
-  readonly #client = createAgentClient({
-    token: TOKEN,
-    timeoutMs: { state: 20_000, apply: 60_000 },
-  });
+  /** Who speaks with the agent; a test may put another in its place. */
+  client: ClosableAgentClient = createAgentClient({ token: TOKEN, timeoutMs: TIMEOUT_MS });
 
   private constructor(binary: string, port: number) {
     this.#root = mkdtempSync(join(tmpdir(), 'agt-'));
@@ -206,7 +203,7 @@ export class Bed {
   }
 
   async stop(): Promise<void> {
-    await Promise.all([this.agent.kill('SIGKILL'), this.haproxy.stop(), this.#client.close()]);
+    await Promise.all([this.agent.kill('SIGKILL'), this.haproxy.stop(), this.client.close()]);
     for (const server of this.#servers) {
       server.closeAllConnections();
       server.close();
@@ -269,7 +266,7 @@ export class Bed {
   }
 
   send(apply: Apply): Promise<ApplyOutcome | ApplyConflict> {
-    return valueOf(this.#client.apply(this.pod, requestOf(apply)));
+    return valueOf(this.client.apply(this.pod, requestOf(apply)));
   }
 
   /** An apply that is not fenced off. */
@@ -286,11 +283,11 @@ export class Bed {
   }
 
   state(verify = false): Promise<AgentState> {
-    return valueOf(this.#client.state(this.pod, { verify }));
+    return valueOf(this.client.state(this.pod, { verify }));
   }
 
   plan(): Promise<StoredPlan> {
-    return valueOf(this.#client.plan(this.pod));
+    return valueOf(this.client.plan(this.pod));
   }
 
   runtime(command: string): Promise<string> {

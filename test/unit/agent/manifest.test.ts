@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest';
 import { BadRequest } from '../../../agent/failures.ts';
 import { Frame } from '../../../agent/http/frame.ts';
 import { parseManifest } from '../../../agent/http/manifest.ts';
-import { parseCommandLine } from '../../../agent/options.ts';
 import { isCanonicalPath } from '../../../agent/files/paths.ts';
 import { encodeFrameHead } from '../../../src/protocol/frame.ts';
 
@@ -110,42 +109,6 @@ describe('the silence of a client', () => {
     void textOf(frame.part(1));
     await sleep(90);
     expect(silent).toBe(1);
-  });
-});
-
-describe('the command line', () => {
-  test('needs a base directory and a token file', () => {
-    expect(parseCommandLine([])).toMatchObject({ kind: 'wrong' });
-    expect(parseCommandLine(['--help'])).toEqual({ kind: 'help' });
-    expect(parseCommandLine(['--base-dir', '/b', '--token-file', '/t'])).toEqual({
-      kind: 'run',
-      options: {
-        baseDir: '/b',
-        config: 'haproxy.cfg',
-        masterSocket: '/b/haproxy-master.sock',
-        workerSocket: '/b/haproxy-worker.sock',
-        stateFile: '/b/.haptic-agent.json',
-        listen: { host: '127.0.0.1', port: 5555 },
-        metricsListen: undefined,
-        tokenFile: '/t',
-        reloadIntervalMs: 5000,
-        bodyIdleMs: 10_000,
-      },
-    });
-  });
-
-  test.each([
-    ['--listen', 'nowhere'],
-    ['--listen', 'host:99999'],
-    ['--listen', 'host:'],
-    ['--reload-interval-ms', '-1'],
-    ['--reload-interval-ms', ''],
-    ['--body-idle-ms', 'long'],
-    ['--config', '../haproxy.cfg'],
-    ['--no-such', 'option'],
-  ])('%s %j is refused with a reason', (...words) => {
-    const line = parseCommandLine(['--base-dir', '/b', '--token-file', '/t', ...words]);
-    expect(line.kind).toBe('wrong');
   });
 });
 

@@ -50,6 +50,7 @@ const holding = (
   files: fileDigests(applied),
   render: applied,
   capabilities: BASE_CAPABILITIES,
+  highestEpoch: 1,
   pendingReload: undefined,
   ...change,
 });
@@ -70,6 +71,17 @@ describe('decide', () => {
   it('does nothing for a pod that holds the target', () => {
     expect(summary(desired(base), holding(base))).toBe('up-to-date');
   });
+
+  it.each([0, 2])(
+    'claims a pod whose agent knows the epoch %d for its own term',
+    (highestEpoch) => {
+      expect(summary(desired(base), holding(base, { change: { highestEpoch } }))).toMatchObject({
+        mode: 'auto',
+        planId: base.plan.id,
+        operations: [],
+      });
+    },
+  );
 
   it('does nothing without a target', () => {
     expect(summary(desired(undefined), holding(base))).toBe('no-target');
@@ -160,6 +172,23 @@ describe('decide', () => {
       refused: new Set([core.plan.id]),
     });
     expect(summary(level, holding(core))).toBe('up-to-date');
+  });
+
+  it('a refusal takes back no pod of another minor version than the checker of it', () => {
+    const refusing = (checkerVersion: string): Desired =>
+      desired(base, {
+        phase: 'holding',
+        accepted: base,
+        refused: new Set([entry.plan.id]),
+        checkerVersion,
+      });
+    const known = holding(entry, { running: base });
+    const on = (haproxy: string) => ({
+      ...known,
+      capabilities: { ...known.capabilities, haproxy },
+    });
+    expect(summary(refusing('3.4.7'), on('3.2.1'))).toBe('up-to-date');
+    expect(summary(refusing('3.4.7'), on('3.4.1'))).toMatchObject({ mode: 'revert' });
   });
 
   it('servers flow to a pod that loaded the refused plan, its files stay', () => {

@@ -3,6 +3,7 @@ import { sha256 } from '../../../src/digest.ts';
 import type { ConfigOverrides, Library } from '../../../src/render/config/layers.ts';
 import { parseConfig } from '../../../src/render/config/parse-config.ts';
 import type { TemplateConfig } from '../../../src/render/config/template-config.ts';
+import { defaultController } from '../../support/renders.ts';
 import { kubeObject } from '../../support/watched.ts';
 
 const library = (name: string, spec: unknown, members: Partial<Library> = {}): Library => ({
@@ -105,6 +106,8 @@ describe('parseConfig', () => {
         generalStorageDir: 'general',
         configFile: 'haproxy.cfg',
       },
+      controller: defaultController,
+      validationTests: new Map(),
       logLevel: 'info',
     });
   });
@@ -135,9 +138,27 @@ describe('parseConfig', () => {
       sslCertificates: { 'a.pem': { template: 'c' } },
       libraries: { base: { enabled: true } },
       templatingSettings: { extraContext: { httpPort: 80 } },
-      validationTests: { t: { description: 'later' } },
+      validationTests: {
+        t: {
+          description: 'what it shows',
+          fixtures: { routes: [{ kind: 'Route' }] },
+          extraContext: { httpPort: 81 },
+          minHAProxyVersion: 3.2,
+          requires: ['routes'],
+          assertions: [
+            { type: 'match_count', target: 'map:a.map', pattern: 'x', expected: 2 },
+            { type: 'match_order', patterns: ['a', 'b'], description: 'a, then b' },
+            { type: 'jsonpath', jsonpath: '{.a}', expected: true },
+          ],
+        },
+      },
       controller: {
-        leaderElection: { enabled: true, leaseName: 'l', leaseDuration: '15s' },
+        leaderElection: {
+          leaseName: 'l',
+          leaseDuration: '15s',
+          renewDeadline: '10s',
+          retryPeriod: '2s',
+        },
         configPublishing: { compressionThreshold: 1 },
       },
       dataplane: {
@@ -161,6 +182,28 @@ describe('parseConfig', () => {
       },
       extraContext: { httpPort: 80 },
       logLevel: 'debug',
+      controller: {
+        leaderElection: {
+          enabled: true,
+          leaseName: 'l',
+          leaseDurationMs: 15_000,
+          renewDeadlineMs: 10_000,
+          retryPeriodMs: 2_000,
+        },
+        configPublishing: { enabled: true, compressionThreshold: 1 },
+      },
+    });
+    expect(result.validationTests.get('t')).toStrictEqual({
+      description: 'what it shows',
+      fixtures: new Map([['routes', [{ kind: 'Route' }]]]),
+      extraContext: { httpPort: 81 },
+      minHAProxyVersion: '3.2',
+      requires: ['routes'],
+      assertions: [
+        { type: 'match_count', target: 'map:a.map', pattern: 'x', expected: '2' },
+        { type: 'match_order', patterns: ['a', 'b'], description: 'a, then b' },
+        { type: 'jsonpath', jsonpath: '{.a}', expected: 'true' },
+      ],
     });
     expect(result.watched.find(({ name }) => name === 'routes')).toMatchObject({
       apiVersions: ['example.org/v1'],
@@ -430,6 +473,26 @@ describe('parseConfig', () => {
     expect(Object.getPrototypeOf(extraContext)).toBe(Object.prototype);
     expect(extraContext['admin']).toBeUndefined();
     expect(Object.keys(extraContext)).toStrictEqual(['__proto__']);
+  });
+
+  it('watches the namespaces of the program where a resource names none', () => {
+    const watchedResources = {
+      routes: { apiVersion: 'example.org/v1', resources: 'routes', namespaces: ['own'] },
+    };
+    const { watched } = good({ watchedResources }, [BASE], { watchNamespaces: ['a', 'b'] });
+    expect(watched.map(({ name, namespaces }) => [name, namespaces])).toStrictEqual([
+      ['routes', ['own']],
+      ['slices', ['a', 'b']],
+    ]);
+  });
+
+  it.each([
+    [{ leaseDuration: '20s' }, 'renewDeadline must be shorter than leaseDuration'],
+    [{ renewDeadline: '5s' }, 'retryPeriod must be shorter than renewDeadline'],
+    [{ leaseName: 'Not_A_Name' }, 'leaseName is not a name for an object'],
+  ])('refuses %j of the leader election', (leaderElection, message) => {
+    const [problem] = refusals({ controller: { leaderElection } });
+    expect(JSON.stringify(problem)).toContain(message);
   });
 
   it('takes the directory and settings of the program', () => {

@@ -2,12 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { firstOf } from '../../support/manifest-directory.ts';
 import type { RenderResult, TemplateEngine } from '../../../src/render/render.ts';
 import { renderEngine } from '../../../src/streams/render-engine.ts';
-import { defaultSettings, makeRender } from '../../support/renders.ts';
+import { defaultController, defaultSettings, makeRender } from '../../support/renders.ts';
 
 const engineOf = (steps: () => Generator<void, RenderResult>): TemplateEngine => ({
   generation: 'g',
   watched: [],
   settings: defaultSettings,
+  controller: defaultController,
+  podSelector: {},
   steps,
   stats: () => ({ cells: 0, reads: 0 }),
 });

@@ -4,6 +4,7 @@ import {
   exitStatus,
   sum,
   tallyCheck,
+  tallyLeftOut,
   tallyVitest,
 } from '../../../tools/testing/tally.ts';
 
@@ -16,6 +17,15 @@ function report(...files: { status?: string; tests: string[] }[]): string {
     })),
   });
 }
+
+describe('tallyLeftOut', () => {
+  test('names what was left out, and is a failure only where nothing may be', () => {
+    const reason = 'all tests on Kubernetes: it needs root';
+    expect(tallyLeftOut(reason, false)).toMatchObject({ failed: 0, skipped: [reason], faults: [] });
+    expect(tallyLeftOut(reason, true)).toMatchObject({ failed: 1, skipped: [reason] });
+    expect(exitStatus(sum([tallyCheck(true), tallyLeftOut(reason, true)]))).toBe(1);
+  });
+});
 
 describe('tallyVitest', () => {
   test('adds up the tests of all files', () => {
