@@ -79,9 +79,10 @@ async function pack(key: string, contents: ImageContents, layers: Layer[]): Prom
  * @returns undefined when one of the programs cannot be had
  */
 function layersOf(
-  { files }: ImageContents,
+  contents: ImageContents,
   programLayer: (name: string, to: string) => Layer | undefined,
 ): Layer[] | undefined {
+  const files = [...(contents.base ?? []), ...contents.files];
   const programs = files.flatMap((file) => {
     return 'program' in file ? [programLayer(file.program, file.to)] : [];
   });
