@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto';
 import {
   existsSync,
+  linkSync,
   mkdirSync,
   readFileSync,
   readdirSync,
@@ -87,24 +88,57 @@ export function discardOld(kind: string, count: number): void {
  * @returns gives it back
  */
 export async function lock(path: string, waitingFor: string): Promise<() => void> {
-  for (let announced = false; ; announced = true) {
-    try {
-      writeFileSync(path, String(process.pid), { flag: 'wx' });
-      return () => {
-        rmSync(path, { force: true });
-      };
-    } catch {
-      if (!isHeld(path)) rmSync(path, { force: true });
-      else if (!announced) progress(`waiting for another process: ${waitingFor} …`);
-    }
+  for (let announced = false; !take(path); announced = true) {
+    if (!isHeld(path)) rmSync(path, { force: true });
+    else if (!announced) progress(`waiting for another process: ${waitingFor} …`);
     await sleep(300);
+  }
+  return () => {
+    rmSync(path, { force: true });
+  };
+}
+
+/** @returns whether there was no such file; then it is there now, with everything that belongs in it */
+function take(path: string): boolean {
+  const own = `${path}.${process.pid}`;
+  writeFileSync(own, identity(process.pid));
+  try {
+    linkSync(own, path);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    rmSync(own);
   }
 }
 
 function isHeld(path: string): boolean {
+  const holder = readIfThere(path);
+  const pid = Number.parseInt(holder, 10);
+  // The number of a process that has ended is given to another one some day.
+  return pid > 0 && holder === identity(pid) && isAlive(pid);
+}
+
+/** A process, told from others that had or will have its number. */
+function identity(pid: number): string {
+  const status = readIfThere(`/proc/${pid}/stat`);
+  // The name of the program is in parentheses and may contain anything; the 22nd field is its start.
+  const started = status.slice(status.lastIndexOf(')') + 2).split(' ')[19] ?? '';
+  return `${pid} ${started}`;
+}
+
+function isAlive(pid: number): boolean {
   try {
-    return process.kill(Number(readFileSync(path, 'utf8')), 0);
+    return process.kill(pid, 0);
   } catch (error: unknown) {
     return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+function readIfThere(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
   }
 }

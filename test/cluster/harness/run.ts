@@ -89,6 +89,8 @@ export async function must(command: Command, options: RunOptions = {}): Promise<
   return outcome.stdout;
 }
 
+const PATIENCE_MS = 5_000;
+
 /**
  * Runs a program that shares the terminal of this one, and passes on the signals that end it.
  *
@@ -99,7 +101,11 @@ export function attach(command: Command, env: NodeJS.ProcessEnv): Promise<number
   const stdio: StdioOptions = 'inherit';
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, { env, stdio });
-    const pass = (signal: NodeJS.Signals): void => void child.kill(signal);
+    const pass = (signal: NodeJS.Signals): void => {
+      child.kill(signal);
+      // Whoever sends this one waits for an end; at the terminal the program itself decides.
+      if (signal === 'SIGTERM') setTimeout(() => child.kill('SIGKILL'), PATIENCE_MS).unref();
+    };
     process.on('SIGINT', pass);
     process.on('SIGTERM', pass);
     child.on('error', reject);
