@@ -113,20 +113,33 @@ export async function install(purpose: string, values: Values = {}): Promise<Ins
     url: `http://${address}`,
     kubectl: inNamespace,
     get: (...args) => get([...args, '-n', name]),
-    helm: (...args) => helm([...args, '-n', name]),
+    helm: (...args) => helm([...args, '-n', name], { timeoutMs: 300_000 }),
     upgrade,
     pods,
     leader: () =>
       inNamespace('get', 'lease', 'haptic-config', '-o', 'jsonpath={.spec.holderIdentity}'),
     metric: async (component, metric) => {
-      const port = component === 'controller' ? 9090 : 5557;
-      const values = (await pods(component)).map(async ({ status: { podIP } }) =>
-        sumOf(await metricsAt(`http://${podIP}:${port}/metrics`), metric),
+      const values = (await pods(component)).map(async (pod) =>
+        sumOf(await metricsOf(pod, component), metric),
       );
       return (await Promise.all(values)).reduce((sum, value) => sum + value, 0);
     },
   };
 }
+
+/** Servers of a HAProxy pod that are up, as its HAProxy calls them: `BACKEND/SERVER`, sorted. */
+export const serversOf = async ({ status: { podIP } }: PodObject): Promise<readonly string[]> => {
+  const exposition = await metricsAt(`http://${podIP}:8404/metrics`);
+  const up = /^haproxy_server_status\{proxy="([^"]*)",server="([^"]*)",state="UP"\} 1$/gm;
+  return [...exposition.matchAll(up)].map(([, backend, server]) => `${backend}/${server}`).sort();
+};
+
+/** The metrics of one pod. */
+export const metricsOf = (
+  { status: { podIP } }: PodObject,
+  component: 'controller' | 'loadbalancer',
+): Promise<string> =>
+  metricsAt(`http://${podIP}:${component === 'controller' ? 9090 : 5557}/metrics`);
 
 const metricsAt = async (url: string): Promise<string> => {
   const { body } = await request(url);
