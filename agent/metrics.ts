@@ -1,8 +1,12 @@
+import { REFUSAL_REASONS } from './http/refusal-reasons.ts';
+
 /** A family of counters or gauges of the agent. Label values come from closed sets only. */
 interface Family {
   readonly type: 'counter' | 'gauge';
   readonly help: string;
   readonly label?: string;
+  /** Values of the label that there is a series for from the start, so that the first increase is seen as one. */
+  readonly values?: readonly string[];
 }
 
 const FAMILIES = {
@@ -15,21 +19,25 @@ const FAMILIES = {
     type: 'counter',
     help: 'Runtime operations by result.',
     label: 'result',
+    values: ['ok', 'failed'],
   },
   haptic_agent_reloads_total: {
     type: 'counter',
     help: 'Reloads by result.',
     label: 'result',
+    values: ['ok', 'failed'],
   },
   haptic_agent_rollbacks_total: {
     type: 'counter',
     help: 'Times the files went back, to the tree before an apply or to the last known good one.',
     label: 'to',
+    values: ['previous', 'lkg'],
   },
   haptic_agent_drift_found_total: {
     type: 'counter',
     help: 'Files, workers, or servers and map entries of a worker, that were not as the agent left them.',
     label: 'kind',
+    values: ['file', 'worker', 'runtime'],
   },
   haptic_agent_unverified_total: {
     type: 'counter',
@@ -56,6 +64,7 @@ const FAMILIES = {
     type: 'counter',
     help: 'Connections and requests that were refused before anything was done for them.',
     label: 'reason',
+    values: REFUSAL_REASONS,
   },
   haptic_agent_resident_memory_bytes: { type: 'gauge', help: 'Memory of the agent.' },
 } as const satisfies Readonly<Record<string, Family>>;
@@ -65,6 +74,16 @@ export type MetricName = keyof typeof FAMILIES;
 /** Counters and gauges in the Prometheus text format. */
 export class Metrics {
   readonly #values = new Map<MetricName, Map<string, number>>();
+
+  constructor() {
+    for (const [name, family] of Object.entries<Family>(FAMILIES)) {
+      const { type, label, values = [] } = family;
+      if (type !== 'counter') continue;
+      for (const value of label === undefined ? [''] : values) {
+        this.count(name as MetricName, value, 0);
+      }
+    }
+  }
 
   count(name: MetricName, label = '', by = 1): void {
     const series = this.#series(name);

@@ -1,16 +1,6 @@
 import type { TLSSocket } from 'node:tls';
 import type { GuardReports } from './guard.ts';
-
-/** Why somebody is refused; a closed set, for the metric. */
-export type RefusalReason =
-  | 'no-certificate'
-  | 'certificate'
-  | 'expired'
-  | 'name'
-  | 'tls-version'
-  | 'not-tls'
-  | 'refused-by-client'
-  | 'handshake';
+import type { RefusalReason } from './refusal-reasons.ts';
 
 /** One refusal: its class and what to tell people. */
 export interface Refusal {
