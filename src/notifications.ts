@@ -1,9 +1,12 @@
 import {
   catchError,
+  connect,
   defer,
   filter,
   map,
+  merge,
   mergeMap,
+  type MonoTypeOperatorFunction,
   type Observable,
   of,
   pairwise,
@@ -50,6 +53,10 @@ export const beside = (observe: Observer, streams: ControllerStreams): Observabl
       return of<Notification>({ type: 'ObserverFailed', message });
     }),
   );
+
+/** Lets an observer see everything that comes out of the pipeline, what other observers tell included. */
+export const observedBy = (observe: Observer): MonoTypeOperatorFunction<Notification> =>
+  connect((all$) => merge(all$, beside(observe, streamsOf(all$))));
 
 /** The streams observers see (S56), cut out of everything that happens. */
 export const streamsOf = (all$: Observable<Notification>): ControllerStreams => ({

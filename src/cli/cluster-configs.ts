@@ -1,4 +1,4 @@
-import { map, type Observable, switchMap } from 'rxjs';
+import { combineLatest, distinctUntilChanged, map, type Observable, switchMap } from 'rxjs';
 import { sha256 } from '../digest.ts';
 import type { HaproxyChecker } from '../gate/checker.ts';
 import type { KubeClient } from '../kube/client.ts';
@@ -7,7 +7,7 @@ import type { Library } from '../render/config/layers.ts';
 import { loadAcceptedConfig } from '../streams/accepted-config.ts';
 import { clusterConfig } from '../streams/cluster-config.ts';
 import type { CompileSettings } from '../streams/compile-config.ts';
-import { defaultCertificates } from '../streams/default-certificate.ts';
+import type { DefaultCertificate } from '../streams/default-certificate.ts';
 import { vetConfig } from '../vetting/vet-config.ts';
 import { vetProgram } from './programs.ts';
 import type { RunSettings } from './run-settings.ts';
@@ -15,7 +15,9 @@ import type { RunSettings } from './run-settings.ts';
 /** Where the configurations of a replica come from, and who judges them. */
 export interface ClusterConfigsOptions {
   readonly flags: RunSettings;
-  readonly haproxy: { readonly version: string };
+  /** Lowest HAProxy version of the fleet. */
+  readonly version$: Observable<string>;
+  readonly certificate$: Observable<DefaultCertificate>;
   readonly libraries: readonly Library[];
   readonly client: KubeClient;
   readonly resources: ResourceSource;
@@ -23,19 +25,26 @@ export interface ClusterConfigsOptions {
   readonly check: HaproxyChecker['check'];
 }
 
-/** The vetted configurations of a replica, all anew for another default certificate. */
+/** The vetted configurations of a replica, all anew for another default certificate, or another version of the fleet. */
 export const clusterConfigs = (options: ClusterConfigsOptions): Observable<ConfigEvent> => {
   const { flags, client, resources, check } = options;
   const config = { namespace: flags.namespace, name: flags.config };
-  const compileSettings = (pem: string | undefined): CompileSettings => ({
-    haproxyVersion: options.haproxy.version,
+  const compileSettings = ([pem, haproxyVersion]: readonly [
+    string | undefined,
+    string,
+  ]): CompileSettings => ({
+    haproxyVersion,
     routing: {
       ingressClass: flags.ingressClass,
       standalone: false,
       ...(pem === undefined ? {} : { defaultCertificate: { pem } }),
     },
   });
-  return defaultCertificates(resources, flags.defaultCertificate).pipe(
+  const pem$ = options.certificate$.pipe(
+    map(({ pem }) => pem),
+    distinctUntilChanged(),
+  );
+  return combineLatest([pem$, options.version$]).pipe(
     map(compileSettings),
     switchMap((settings) =>
       clusterConfig(resources, {

@@ -14,6 +14,7 @@ import {
   startWith,
   Subject,
   switchMap,
+  take,
   takeUntil,
   tap,
   timer,
@@ -24,16 +25,19 @@ import { httpServer } from '../http/server.ts';
 import { createDiscovery } from '../kube/discovery.ts';
 import type { KubeAccess } from '../kube/kube-access.ts';
 import { createKubeClient } from '../kube/undici-client.ts';
-import { isEngine } from '../notifications.ts';
+import { isEngine, observedBy } from '../notifications.ts';
 import { shareLatest } from '../operators/share-latest.ts';
-import type { Notification, RenderEngine } from '../ports.ts';
+import type { Notification, RenderEngine, ResourceSource } from '../ports.ts';
 import type { Library } from '../render/config/layers.ts';
 import { createAgentClient } from '../sinks/agent-client.ts';
 import type { AgentTls } from '../sinks/agent-tls.ts';
 import { countingWatchEvents, watchSignalMetrics } from '../sinks/watch-metrics.ts';
 import { clusterElection } from '../streams/election.ts';
 import { clusterSource } from '../streams/cluster-source.ts';
+import { CONFIG_RESOURCE } from '../streams/config.ts';
 import { crdChanges } from '../streams/crd-changes.ts';
+import { defaultCertificates } from '../streams/default-certificate.ts';
+import { fleetVersion } from '../streams/fleet-version.ts';
 import { type Fleet, haproxyPods } from '../streams/haproxy-pods.ts';
 import { type Election, underElection } from '../streams/leadership.ts';
 import { clusterConfigs } from './cluster-configs.ts';
@@ -53,6 +57,8 @@ export interface ClusterSettings {
   readonly shutdown$: Observable<unknown>;
 }
 
+/** How long, in milliseconds, a configuration that is there waits for the Secret of the default certificate. */
+const CERTIFICATE_MS = 10_000;
 /** How long work in flight may take after the shutdown began, in milliseconds; the Lease is given back after it. */
 const HARD_STOP_MS = 15_000;
 
@@ -95,15 +101,32 @@ export const inCluster = (settings: ClusterSettings): Observable<never> =>
       }),
       observation.registry,
     );
+    const certificate$ = defaultCertificates({
+      resources,
+      secret: flags.defaultCertificate,
+      late$: listedConfig(resources, namespace).pipe(switchMap(() => timer(CERTIFICATE_MS))),
+    }).pipe(shareLatest());
+    // What happens comes back to sources a turn later, never from inside what it changes.
+    const happened$ = new Subject<Notification>();
+    const fleets$ = new Subject<Fleet>();
     const config$ = clusterConfigs({
       ...settings,
       client,
       resources,
+      certificate$,
+      version$: fleetVersion({
+        client: agents,
+        fleet$: fleets$.pipe(observeOn(asapScheduler)),
+        localVersion: haproxy.version,
+        random,
+      }),
       check: vetChecker.check,
     }).pipe(shareLatest());
     const engine$: Observable<RenderEngine> = config$.pipe(
       filter(isEngine),
       map(({ engine }) => engine),
+      // Whoever comes after a refusal still hears of the configuration in force.
+      shareLatest(),
     );
     const fleet$ = haproxyPods({
       resources,
@@ -112,15 +135,16 @@ export const inCluster = (settings: ClusterSettings): Observable<never> =>
         map(({ podSelector, settings: { port } }) => ({ podSelector, port })),
       ),
     }).pipe(
-      tap((newest) => (fleet = newest)),
+      tap((newest) => {
+        fleet = newest;
+        fleets$.next(newest);
+      }),
       shareLatest(),
     );
     const pods$ = fleet$.pipe(
       map(({ pods }) => pods),
       distinctUntilChanged(),
     );
-    // What happens comes back to sources a turn later, never from inside what it changes.
-    const happened$ = new Subject<Notification>();
     const elect = (release$: Observable<unknown>): Election =>
       clusterElection(
         {
@@ -140,6 +164,7 @@ export const inCluster = (settings: ClusterSettings): Observable<never> =>
         resources.problems$,
         election.problems$,
         fleet$.pipe(map(({ problems }) => problems)),
+        certificate$.pipe(map(({ problems }) => problems)),
       ].map((source$) => source$.pipe(startWith([])));
       return controller({
         resources: {
@@ -153,11 +178,9 @@ export const inCluster = (settings: ClusterSettings): Observable<never> =>
         check: gateChecker.check,
         checkerVersion: haproxy.version,
         shutdown$,
-        observers: [
-          observation.observe,
-          ...clusterObservers({ flags, client, discovery, resources, engine$ }),
-        ],
+        observers: clusterObservers({ flags, client, discovery, resources, engine$ }),
       }).pipe(
+        observedBy(observation.observe),
         tap((event) => {
           happened$.next(event);
         }),
@@ -191,3 +214,7 @@ export const inCluster = (settings: ClusterSettings): Observable<never> =>
       }),
     );
   });
+
+/** Emits when the configurations have been listed: the API server answers. */
+const listedConfig = (resources: ResourceSource, namespace: string): Observable<unknown> =>
+  resources.watch({ ...CONFIG_RESOURCE, namespaces: [namespace] }).pipe(take(1));

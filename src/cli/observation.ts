@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { Registry } from 'prom-client';
-import { ignoreElements, tap } from 'rxjs';
+import { catchError, ignoreElements, tap } from 'rxjs';
 import { initialStatus, statusStep, type Status } from '../http/status.ts';
 import type { Notification, Observer } from '../ports.ts';
 import { createLog } from '../sinks/log.ts';
@@ -47,6 +47,12 @@ export const createObservation = (settings: ObservationSettings): Observation =>
           status = statusStep(status, event, new Date().toISOString());
           record(event);
           for (const line of linesOf(event)) writeLine(settings.logger, line);
+        }),
+        // A line or number that cannot be written must not end all others, nor the readiness.
+        catchError((error: unknown, again$) => {
+          const why = error instanceof Error ? error.message : String(error);
+          settings.logger.error({}, `an event could not be recorded: ${why}`);
+          return again$;
         }),
         ignoreElements(),
       ),

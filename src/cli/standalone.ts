@@ -23,6 +23,7 @@ import { controller } from '../controller.ts';
 import { createChecker } from '../gate/checker.ts';
 import { httpServer } from '../http/server.ts';
 import { isConfirming } from '../http/status.ts';
+import { observedBy } from '../notifications.ts';
 import type { Observer, ResourceSource } from '../ports.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { createAgentClient } from '../sinks/agent-client.ts';
@@ -115,12 +116,9 @@ export const standalone = (settings: StandaloneSettings): Observable<never> =>
       agents: client,
       check: checker.check,
       shutdown$: settings.shutdown$,
-      observers: [
-        observation.observe,
-        announce(settings),
-        ...(settings.demo ? [demo(settings)] : []),
-      ],
+      observers: [announce(settings), ...(settings.demo ? [demo(settings)] : [])],
     }).pipe(
+      observedBy(observation.observe),
       takeUntil(settings.shutdown$.pipe(switchMap(() => timer(HARD_STOP_MS)))),
       finalize(() => {
         ended$.next();

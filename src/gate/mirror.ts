@@ -25,6 +25,8 @@ export interface Mirror {
 }
 
 const PREFIX = 'haptic-check-';
+/** Of this process: in a container each one has the number of the one before. */
+const STARTED = String(Math.round(performance.timeOrigin));
 
 /**
  * Makes an empty mirror, mode 0700, below `parent`. Mirrors that a killed process left there are removed: they hold keys.
@@ -33,7 +35,7 @@ const PREFIX = 'haptic-check-';
  */
 export const createMirror = (parent: string): Mirror => {
   removeStale(parent);
-  const base = mkdtempSync(join(parent, `${PREFIX}${process.pid}-`));
+  const base = mkdtempSync(join(parent, `${PREFIX}${process.pid}-${STARTED}-`));
   const [tree, root] = [join(base, 'tree'), join(base, 'root')];
   for (const folder of [tree, root]) mkdirSync(folder, { mode: 0o700 });
   return new FileMirror(base, tree, root);
@@ -146,10 +148,10 @@ class FileMirror implements Mirror {
 
 const removeStale = (parent: string): void => {
   for (const name of readdirSync(parent)) {
-    const pid = Number(new RegExp(`^${PREFIX}(\\d+)-`).exec(name)?.[1]);
-    if (Number.isInteger(pid) && !isAlive(pid)) {
-      removeOwn(join(parent, name));
-    }
+    const [, pid, started] = new RegExp(`^${PREFIX}(\\d+)-(?:(\\d+)-)?`).exec(name) ?? [];
+    if (pid === undefined) continue;
+    const isOver = Number(pid) === process.pid ? started !== STARTED : !isAlive(Number(pid));
+    if (isOver) removeOwn(join(parent, name));
   }
 };
 

@@ -8,6 +8,7 @@ import type { Plan } from '../plan/plan.ts';
 import type { Desired } from '../ports.ts';
 import type { ApplyMode, Digest, Roles } from '../protocol/protocol.ts';
 import type { Render } from '../render/render.ts';
+import { minorOf } from '../render/version.ts';
 
 /** What the controller knows of one pod; replaced as a whole after every answer. */
 export interface PodKnowledge {
@@ -84,9 +85,6 @@ const unrefused = (
   if (!stays) return undefined;
   return render !== undefined && render.plan.id === applied ? render : 'unknown';
 };
-
-/** `3.4` of `3.4.7`. */
-const minorOf = (version: string): string => version.split('.').slice(0, 2).join('.');
 
 /**
  * The plan to reach: the target's, while held with the newest servers of unchanged backends as far as operations can

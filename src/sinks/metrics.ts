@@ -4,6 +4,14 @@ import type { Notification, NotificationOf } from '../ports.ts';
 import { certificateMetrics } from './certificate-metrics.ts';
 import { createChangeLatency } from './change-latency.ts';
 import { stateGauges } from './state-metrics.ts';
+import {
+  APPLY_CAUSES,
+  DRIFT_KINDS,
+  RENDER_PHASES,
+  startAtZero,
+  VERDICTS,
+  WRITE_FAILURES,
+} from './zero-counters.ts';
 
 /** Buckets in seconds for work that takes milliseconds to seconds. */
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -82,6 +90,16 @@ const eventMetrics = (registry: Registry): Recorders => {
   const configRefused = counter('config_refused_total', 'Configurations that were refused.');
   const apiWrites = counter('api_writes_total', 'Writes to the API server.', ['kind', 'outcome']);
   const apiBytes = counter('api_written_bytes_total', 'Bytes written to the API server.', ['kind']);
+  startAtZero(renderFailures, ['phase', RENDER_PHASES]);
+  startAtZero(applyFailures, ['cause', APPLY_CAUSES]);
+  startAtZero(checks, ['verdict', VERDICTS]);
+  startAtZero(drift, ['kind', DRIFT_KINDS]);
+  const written = new Set<string>();
+  const countWrite = (kind: string, outcome: string): void => {
+    if (!written.has(kind)) startAtZero(apiWrites, ['outcome', WRITE_FAILURES], { kind });
+    written.add(kind);
+    apiWrites.inc({ kind, outcome });
+  };
   /** Pod → causes of the reload that it has scheduled. */
   const scheduled = new Map<string, readonly string[]>();
   const countReload = (durationMs: number, causes: readonly string[]): void => {
@@ -137,11 +155,11 @@ const eventMetrics = (registry: Registry): Recorders => {
       configRefused.inc();
     },
     Written: ({ kind, bytes }) => {
-      apiWrites.inc({ kind, outcome: 'ok' });
+      countWrite(kind, 'ok');
       apiBytes.inc({ kind }, bytes);
     },
     WriteFailed: ({ kind, outcome }) => {
-      apiWrites.inc({ kind, outcome });
+      countWrite(kind, outcome);
     },
   };
 };

@@ -3,7 +3,7 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 
 /** How often the event loop is looked at, in milliseconds. */
 const RESOLUTION_MS = 10;
-const QUANTILES = [0.5, 0.99, 1];
+const PERCENTILES = [50, 99, 100];
 
 /**
  * Registers what the process is like: event-loop delay since the last scrape, memory, processor time, start. Returns how
@@ -15,13 +15,13 @@ export const processMetrics = (registry: Registry): (() => void) => {
   new Gauge({
     name: 'haptic_event_loop_delay_seconds',
     help: 'Delay of the event loop since the last scrape.',
-    labelNames: ['quantile'],
+    labelNames: ['percentile'],
     registers: [registry],
     collect() {
-      for (const quantile of QUANTILES) {
+      for (const percentile of PERCENTILES) {
         // What is measured contains the interval itself.
-        const late = delay.percentile(quantile * 100) / 1e6 - RESOLUTION_MS;
-        this.set({ quantile: String(quantile) }, Math.max(0, late) / 1_000);
+        const late = delay.percentile(percentile) / 1e6 - RESOLUTION_MS;
+        this.set({ percentile: String(percentile) }, Math.max(0, late) / 1_000);
       }
       delay.reset();
     },

@@ -50,6 +50,7 @@ export const stateGauges = (registry: Registry, status: () => Status): void => {
     labelNames: ['resource'],
     registers: [registry],
     collect() {
+      this.reset(); // a resource that is no longer watched has no objects
       const { snapshot } = status();
       const counts = snapshot === undefined ? {} : objectCounts(snapshot);
       for (const [resource, count] of Object.entries(counts)) this.set({ resource }, count);

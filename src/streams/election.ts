@@ -5,7 +5,6 @@ import {
   ignoreElements,
   map,
   merge,
-  mergeMap,
   NEVER,
   type Observable,
   of,
@@ -16,6 +15,8 @@ import {
   tap,
 } from 'rxjs';
 import type { KubeClient } from '../kube/client.ts';
+import { usableEpoch } from '../kube/lease.ts';
+import { latestWins } from '../operators/latest-wins.ts';
 import { shareLatest } from '../operators/share-latest.ts';
 import {
   type AgentClient,
@@ -56,11 +57,17 @@ export const clusterElection = (
   const agentEpoch$ = highestAgentEpoch({ client: options.agents, pods$ });
   const overtaken$ = options.feedback$.pipe(
     filter(isType('ApplyFailed')),
-    mergeMap(({ highestEpoch }) => (highestEpoch === undefined ? [] : [highestEpoch])),
+    map(({ highestEpoch }) => highestEpoch),
+    filter((epoch) => epoch !== undefined),
   );
   const settings$ = options.settings$.pipe(shareLatest());
   const elected = (first: LeaderElectionSettings): Election => {
-    if (!first.enabled) return alone(agentEpoch$, overtaken$, release$);
+    if (!first.enabled) {
+      // Two that both lead would otherwise overtake each other as fast as they can.
+      const minIntervalMs = first.retryPeriodMs;
+      const paced$ = overtaken$.pipe(latestWins((epoch) => of(epoch), { minIntervalMs }));
+      return alone(agentEpoch$, paced$, release$);
+    }
     let newest = first;
     const election = leadership({
       client,
@@ -94,13 +101,14 @@ export const clusterElection = (
   };
 };
 
-/** Leads without a Lease, above whatever the agents report. */
+/** Leads without a Lease, above whatever the agents report; what no election gives would fence every agent for good. */
 const alone = (
   agentEpoch$: Observable<number>,
   overtaken$: Observable<number>,
   release$: Observable<unknown>,
 ): Election => ({
   leader$: concat(agentEpoch$, overtaken$).pipe(
+    filter((epoch) => usableEpoch(epoch) !== undefined),
     scan((highest, reported) => Math.max(highest, reported + 1), 0),
     distinctUntilChanged(),
     map((epoch) => ({ leading: true, epoch })),

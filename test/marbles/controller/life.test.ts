@@ -1,7 +1,18 @@
-import { concatWith, defer, filter, map, NEVER, of } from 'rxjs';
+import {
+  concatWith,
+  defer,
+  distinctUntilChanged,
+  filter,
+  ignoreElements,
+  map,
+  NEVER,
+  of,
+  tap,
+} from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { controller } from '../../../src/controller.ts';
-import type { ConfigEvent, Notification, Observer } from '../../../src/ports.ts';
+import { observedBy } from '../../../src/notifications.ts';
+import { type ConfigEvent, isType, type Notification, type Observer } from '../../../src/ports.ts';
 import { marbles } from '../../support/marbles.ts';
 import {
   applied,
@@ -289,6 +300,32 @@ describe('failures and observers', () => {
         told(ports, 'GateChanged', ({ accepted }) => accepted ?? ''),
         '1s !',
       ).toBe('a 99ms b', { a: 'objects 1', b: 'objects 2' });
+    }),
+  );
+
+  it(
+    'S17: what one observer tells is seen by an observer of everything that comes out',
+    marbles(({ cold, expectObservable }) => {
+      const telling: Observer = ({ snapshot$ }) =>
+        snapshot$.pipe(map((): Notification => ({ type: 'Written', kind: 'Test', bytes: 1 })));
+      const seen: string[] = [];
+      const seeing: Observer = ({ notifications$ }) =>
+        notifications$.pipe(
+          filter(isType('Written')),
+          tap(({ kind }) => seen.push(kind)),
+          ignoreElements(),
+        );
+      const ports = portsWith({
+        resources: watching(cold('l', { l: replaced(thing('Server', 's')) })),
+        config$: configured(),
+        observers: [telling],
+      });
+      const count$ = controller(ports).pipe(
+        observedBy(seeing),
+        map(() => seen.length),
+        distinctUntilChanged(),
+      );
+      expectObservable(count$, '1s !').toBe('(nw)', { n: 0, w: 1 });
     }),
   );
 
