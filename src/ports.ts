@@ -17,7 +17,8 @@ import type {
   RenderFailure,
   RenderResult,
 } from './render/render.ts';
-import type { ObjectRef } from './snapshot/objects.ts';
+import type { ContentOutcome } from './snapshot/content.ts';
+import type { ObjectKey, ObjectRef } from './snapshot/objects.ts';
 import type { Problem } from './snapshot/problem.ts';
 import type { Snapshot } from './snapshot/snapshot.ts';
 import type { WatchedResource, WatchEvent } from './snapshot/watch.ts';
@@ -26,6 +27,11 @@ import type { WatchedResource, WatchEvent } from './snapshot/watch.ts';
 export interface ResourceSource {
   /** Cold; errors only when the source is lost for good. */
   watch(resource: WatchedResource): Observable<WatchEvent>;
+  /**
+   * The whole object of a resource whose watch brings metadata alone (`store: on-demand`). Emits once and never errors;
+   * after `Unreadable` it completes when it is time to ask again. Absent: watches always bring whole objects.
+   */
+  readonly get?: (resource: WatchedResource, key: ObjectKey) => Observable<ContentOutcome>;
   /** What the source could not read; the newest list of all open problems. */
   readonly problems$: Observable<readonly Problem[]>;
 }

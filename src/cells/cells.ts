@@ -123,6 +123,13 @@ export class Slot<Result> {
 /** From a read to the cells that made it. */
 export class CellIndex {
   readonly #watched = new Map<string, Watched>();
+  readonly #follows: ((read: string) => boolean) | undefined;
+  #moved = new Set<string>();
+
+  /** @param follows reads of which {@link takeMoved} tells; default none */
+  constructor(follows?: (read: string) => boolean) {
+    this.#follows = follows;
+  }
 
   /** Distinct things that living cells have read. */
   get size(): number {
@@ -137,16 +144,29 @@ export class CellIndex {
     return this.#watched.has(read);
   }
 
+  /** The followed reads that got their first cell or lost their last one since this was asked before. */
+  takeMoved(): Set<string> {
+    const moved = this.#moved;
+    if (moved.size > 0) this.#moved = new Set();
+    return moved;
+  }
+
   watch(read: string, seen: unknown, handle: CellHandle): void {
     const watched = this.#watched.get(read);
-    if (watched === undefined) this.#watched.set(read, { seen, cells: new Set([handle]) });
-    else watched.cells.add(handle);
+    if (watched !== undefined) {
+      watched.cells.add(handle);
+      return;
+    }
+    this.#watched.set(read, { seen, cells: new Set([handle]) });
+    if (this.#follows?.(read) === true) this.#moved.add(read);
   }
 
   unwatch(read: string, handle: CellHandle): void {
     const watched = this.#watched.get(read);
     watched?.cells.delete(handle);
-    if (watched?.cells.size === 0) this.#watched.delete(read);
+    if (watched?.cells.size !== 0) return;
+    this.#watched.delete(read);
+    if (this.#follows?.(read) === true) this.#moved.add(read);
   }
 
   /** Looks again and drops the cells that saw something else. */

@@ -100,10 +100,14 @@ const guarded = (cell: CellRun, place: Place, run: () => void): Problem | undefi
   }
 };
 
+/** The reason of a cell that waits, which is no problem of anybody. */
+export const AWAITED = 'ContentAwaited';
+
 const pending = ({ key }: Pending, place: Place): TemplateFailure =>
   new TemplateFailure(`${key} is not there yet`, {
     place,
-    nextStep: 'On-demand content is not supported yet.',
+    nextStep: 'Nothing: it is fetched.',
+    reason: AWAITED,
   });
 
 const strayText = (place: Place): TemplateFailure =>

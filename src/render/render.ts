@@ -2,6 +2,7 @@ import type { Plan } from '../plan/plan.ts';
 import type { FileKind } from '../protocol/protocol.ts';
 import type { ObjectRef } from '../snapshot/objects.ts';
 import type { Problem } from '../snapshot/problem.ts';
+import type { Needs } from '../snapshot/content.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { WatchedResource } from '../snapshot/watch.ts';
 import type { Chunk } from '../cells/chunk.ts';
@@ -50,9 +51,18 @@ export interface RenderFailure {
   readonly problems: readonly Problem[];
 }
 
-export type RenderResult =
+export type RenderResult = (
   | { readonly ok: true; readonly render: Render }
-  | { readonly ok: false; readonly failure: RenderFailure };
+  | {
+      readonly ok: false;
+      readonly failure: RenderFailure;
+      /** Nothing is wrong, but content that the render needs is not there yet. */
+      readonly awaits?: true;
+    }
+) & {
+  /** Objects of on-demand resources that the cells look at. Absent: as before. */
+  readonly needs?: Needs;
+};
 
 /** What a compiled configuration tells about itself. */
 export interface EngineFacts {

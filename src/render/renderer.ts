@@ -15,9 +15,16 @@ import {
   type CommittedSlot,
   type SlotPlan,
 } from './committed.ts';
-import { evaluateRoot, type CellResult, type RootResult, type Surroundings } from './evaluate.ts';
+import {
+  AWAITED,
+  evaluateRoot,
+  type CellResult,
+  type RootResult,
+  type Surroundings,
+} from './evaluate.ts';
 import { TemplateFailure } from './language/failure.ts';
 import { provenanceOf } from './provenance.ts';
+import { RenderNeeds } from './render-needs.ts';
 import type { RenderPhase, RenderResult } from './render.ts';
 import type { Scope } from './language/run.ts';
 import { cellOwner, placeSlots, rootOwner, type PlacedRoot } from './slot-plans.ts';
@@ -56,12 +63,20 @@ const SUPERSEDED: Problem = {
   nextStep: 'Use the result of the newer one.',
 };
 
+const SECRETS_AWAITED: Problem = {
+  severity: 'warning',
+  reason: AWAITED,
+  message: 'the content of a Secret that a route names is not there yet',
+  nextStep: 'Nothing: it is fetched.',
+};
+
 export class Renderer {
   readonly #parts: RendererParts;
   readonly #context: FileContext;
   readonly #keys: ReadKeys;
-  readonly #index = new CellIndex();
-  readonly #roots = new Slot<RootResult>(this.#index);
+  readonly #needs: RenderNeeds;
+  readonly #index: CellIndex;
+  readonly #roots: Slot<RootResult>;
   readonly #slots = new Map<string, Slot<CellResult>>();
   #committed: Committed;
   #seen: SnapshotWorld | undefined;
@@ -72,6 +87,9 @@ export class Renderer {
     const { config, digest } = parts;
     this.#context = { config, digest, digests: new TextDigests(parts.hasher) };
     this.#keys = new ReadKeys(config.watched);
+    this.#needs = new RenderNeeds(config.watched);
+    this.#index = new CellIndex(this.#needs.follows);
+    this.#roots = new Slot(this.#index);
     this.#committed = nothingCommitted(digest);
   }
 
@@ -86,10 +104,15 @@ export class Renderer {
     const run = this.#run;
     const work = this.#work(snapshot);
     for (let step = work.next(); ; step = work.next()) {
-      if (step.done === true) return step.value;
+      if (step.done === true) return this.#withNeeds(step.value);
       yield;
       if (run !== this.#run) return failed('snapshot', [SUPERSEDED]);
     }
+  }
+
+  #withNeeds(result: RenderResult): RenderResult {
+    const needs = this.#seen === undefined ? undefined : this.#needs.of(this.#index, this.#seen);
+    return needs === undefined ? result : { ...result, needs };
   }
 
   /** Looks at what is new since the snapshot seen last, and drops the cells that it concerns. */
@@ -113,6 +136,7 @@ export class Renderer {
 
   *#work(snapshot: Snapshot): Generator<void, RenderResult> {
     const world = yield* this.#enter(snapshot);
+    if (world.model.awaited > 0) return { ...failed('snapshot', [SECRETS_AWAITED]), awaits: true };
     const { digest, globals } = this.#parts;
     const around: Surroundings = { world, digest, globals };
     const counts: Counts = { evaluated: 0, total: 0 };
@@ -127,7 +151,9 @@ export class Renderer {
       for (const update of goneCells(id, collection, results)) updates.push(update);
     }
     const problems = problemsOf(updates);
-    if (problems.length > 0) return failed('template', problems);
+    const real = problems.filter(({ reason }) => reason !== AWAITED);
+    if (real.length > 0) return failed('template', real);
+    if (problems.length > 0) return { ...failed('snapshot', problems), awaits: true };
     const before = this.#committed;
     try {
       const output = yield* commit({ before, placed, slots, updates }, this.#context);
@@ -251,7 +277,10 @@ const planProblem = (error: unknown): Problem => {
   };
 };
 
-const failed = (phase: RenderPhase, problems: readonly Problem[]): RenderResult => ({
+const failed = (
+  phase: RenderPhase,
+  problems: readonly Problem[],
+): Extract<RenderResult, { ok: false }> => ({
   ok: false,
   failure: { phase, problems },
 });

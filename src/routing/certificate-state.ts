@@ -1,4 +1,4 @@
-import type { PersistentMap } from '../cells/persistent-map.ts';
+import { isAwaited } from '../snapshot/content.ts';
 import { objectRef, type ObjectKey } from '../snapshot/objects.ts';
 import type { Problem } from '../snapshot/problem.ts';
 import type { Store } from '../snapshot/snapshot.ts';
@@ -12,10 +12,12 @@ import {
   type Contribution,
   type ServerNameClaim,
 } from './contribution.ts';
-import type { CertificateModel, InspectKeyPair } from './model.ts';
+import type { CertificateModel, InspectKeyPair, NamedSecret, RouteModel } from './model.ts';
 import { readHost } from './names.ts';
 import type { ProblemIndex } from './problem-index.ts';
 import { certificateName } from './read-tls.ts';
+
+type TlsModel = Pick<RouteModel, 'certificates' | 'secrets' | 'awaited'>;
 
 /** Certificates as all contributions together ask for them, and who is served with which. */
 export class CertificateState {
@@ -25,6 +27,8 @@ export class CertificateState {
   readonly #winners = new Map<string, string>();
   /** Certificates that somebody serves without naming hosts. */
   readonly #unnamed = new Set<string>();
+  /** Certificates whose Secret is there without its content. */
+  readonly #awaited = new Set<string>();
   readonly #problems: ProblemIndex;
   readonly #readKeyPair: ReturnType<typeof keyPairReader>;
 
@@ -47,16 +51,21 @@ export class CertificateState {
     if (this.#claims.has(certificate)) this.#claims.touch(certificate);
   }
 
-  *update(
-    certificates: PersistentMap<CertificateModel>,
-    secrets: Store,
-  ): Generator<void, PersistentMap<CertificateModel>> {
+  *update(before: TlsModel, store: Store): Generator<void, TlsModel> {
     const hosts = this.#serverNames.takeTouched();
     for (const host of hosts) this.#decide(host);
     if (hosts.size > 0) for (const name of this.#unnamed) this.#claims.touch(name);
-    return yield* recomputed(certificates, this.#claims.takeTouched(), (name) =>
-      this.#compute(name, secrets),
+    const touched = this.#claims.takeTouched();
+    const secrets = yield* recomputed(before.secrets, touched, (name) => this.#named(name));
+    const certificates = yield* recomputed(before.certificates, touched, (name) =>
+      this.#compute(name, store),
     );
+    return { secrets, certificates, awaited: this.#awaited.size };
+  }
+
+  #named(name: string): NamedSecret | undefined {
+    const [first] = this.#claims.of(name);
+    return first === undefined ? undefined : { namespace: first.namespace, secret: first.secret };
   }
 
   /** Decides which certificate a host is served with. */
@@ -77,6 +86,7 @@ export class CertificateState {
   #compute(name: string, secrets: Store): CertificateModel | undefined {
     const claims = this.#claims.of(name);
     const source = `certificate ${name}`;
+    this.#awaited.delete(name);
     const [first] = claims;
     if (first === undefined) {
       this.#problems.replace(source, []);
@@ -85,6 +95,7 @@ export class CertificateState {
     }
     const { namespace, secret } = first;
     const object = secrets.get(namespace, secret);
+    if (object !== undefined && isAwaited(object)) this.#awaited.add(name);
     const pair = this.#readKeyPair(`Secret ${namespace}/${secret}`, object);
     this.#problems.replace(source, unusable(claims, pair));
     const hosts = pair.ok ? this.#hostsOf(name, claims, pair.names) : [];

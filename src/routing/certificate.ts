@@ -1,3 +1,4 @@
+import { hasContent, unreadableReason } from '../snapshot/content.ts';
 import type { KubeObject } from '../snapshot/objects.ts';
 import type { Complaint } from './complaint.ts';
 import { at, textAt } from './fields.ts';
@@ -68,6 +69,14 @@ export const readKeyPair = (
 ): KeyPair => {
   if (secret === undefined) {
     return refuse('SecretNotFound', `${called} does not exist`, 'Create it, or correct its name.');
+  }
+  if (!hasContent(secret)) {
+    const reason = unreadableReason(secret) ?? 'it is not there yet';
+    return refuse(
+      'SecretUnreadable',
+      `${called} cannot be read: ${reason}`,
+      'Let the controller get Secrets; it is tried again by itself.',
+    );
   }
   const wrongType = refuseType(called, secret);
   if (wrongType !== undefined) return wrongType;

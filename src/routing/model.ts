@@ -14,6 +14,10 @@ export interface RouteModel {
   readonly backends: PersistentMap<BackendModel>;
   /** By certificate name (`namespace_secret`, and `default` for the default certificate). */
   readonly certificates: PersistentMap<CertificateModel>;
+  /** Secrets that routes name, by certificate name. */
+  readonly secrets: PersistentMap<NamedSecret>;
+  /** How many of them are there without their content, which is on its way. */
+  readonly awaited: number;
   /** Everything refused or ignored, sorted by object; one list for the whole snapshot. */
   readonly problems: readonly Problem[];
 }
@@ -53,6 +57,12 @@ export interface CertificateModel {
   /** PEM of certificate chain and key. Secret: never logged, never published. */
   readonly pem: string;
   readonly object: ObjectRef | undefined;
+}
+
+/** A Secret that a route names, whether it exists or not. */
+export interface NamedSecret {
+  readonly namespace: string;
+  readonly secret: string;
 }
 
 /** What routing needs to know of a key pair; an implementation over `node:crypto` is passed in. */

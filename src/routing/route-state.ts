@@ -11,6 +11,7 @@ import type {
   CertificateModel,
   HostRoutes,
   InspectKeyPair,
+  NamedSecret,
   RouteModel,
 } from './model.ts';
 import { ProblemIndex } from './problem-index.ts';
@@ -40,6 +41,8 @@ export class RouteState {
       hosts: PersistentMap.from<HostRoutes>([]),
       backends: PersistentMap.from<BackendModel>([]),
       certificates: PersistentMap.from(certificates.map((record) => [record.name, record])),
+      secrets: PersistentMap.from<NamedSecret>([]),
+      awaited: 0,
       problems: [],
     };
   }
@@ -72,8 +75,8 @@ export class RouteState {
       this.#host(host),
     );
     const backends = yield* this.#backends.update(before.backends, sources);
-    const certificates = yield* this.#certificates.update(before.certificates, sources.secrets);
-    const model = { hosts, backends, certificates, problems: this.#problems.list() };
+    const tls = yield* this.#certificates.update(before, sources.secrets);
+    const model = { hosts, backends, ...tls, problems: this.#problems.list() };
     if (!sameParts(before, model)) this.#model = model;
     return this.#model;
   }
@@ -89,4 +92,6 @@ const sameParts = (left: RouteModel, right: RouteModel): boolean =>
   left.hosts === right.hosts &&
   left.backends === right.backends &&
   left.certificates === right.certificates &&
+  left.secrets === right.secrets &&
+  left.awaited === right.awaited &&
   left.problems === right.problems;

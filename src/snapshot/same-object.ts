@@ -1,3 +1,4 @@
+import { unreadableReason } from './content.ts';
 import type { KubeObject } from './objects.ts';
 
 /**
@@ -10,6 +11,7 @@ export const sameObject = (left: KubeObject, right: KubeObject): boolean => {
   if (left.apiVersion !== right.apiVersion || left.metadata.uid !== right.metadata.uid) {
     return false;
   }
+  if (unreadableReason(left) !== unreadableReason(right)) return false;
   const version = left.metadata.resourceVersion;
   if (version !== undefined && version === right.metadata.resourceVersion) return true;
   return (

@@ -1,6 +1,7 @@
 import type { ApiResource } from '../kube/api-resource.ts';
 import type { KubeError } from '../kube/client.ts';
 import { nearestName } from '../render/nearest-name.ts';
+import type { ObjectKey } from '../snapshot/objects.ts';
 import type { Problem } from '../snapshot/problem.ts';
 import type { WatchedResource } from '../snapshot/watch.ts';
 import { groupOf } from './directory-kinds.ts';
@@ -64,6 +65,32 @@ export const failing = ({ resource, api, namespace, verb, error }: FailingWatch)
   nextStep: NEXT_STEPS[error.code] ?? 'It is tried again by itself; the last state stays in use.',
   field: `spec.watchedResources.${resource.name}`,
 });
+
+/** An object of an on-demand resource whose content cannot be had. */
+export const unreadable = ({
+  resource: { name, apiVersions, resources },
+  key,
+  error,
+}: {
+  readonly resource: WatchedResource;
+  readonly key: ObjectKey;
+  readonly error: KubeError;
+}): Problem => {
+  const isForbidden = error.code === 'forbidden';
+  return {
+    severity: isForbidden ? 'error' : 'warning',
+    reason: isForbidden ? 'ContentForbidden' : 'ContentUnreadable',
+    message: isForbidden
+      ? `watchedResources.${name}: the controller may not get ${key} of ${resources}.`
+      : `watchedResources.${name}: ${key} of ${resources} cannot be read (${error.code}): ${error.message}.`,
+    nextStep: isForbidden
+      ? `Add the verb get on resource ${resources} of API group ${JSON.stringify(groupOf(apiVersions[0] ?? ''))} to its role; ` +
+        'it is tried again by itself, and what was read before stays in use.'
+      : (NEXT_STEPS[error.code] ??
+        'It is tried again by itself; what was read before stays in use.'),
+    field: `spec.watchedResources.${name}`,
+  };
+};
 
 /** The API server could not be asked what it serves. */
 export const discoveryFailing = ({ name }: WatchedResource, error: KubeError): Problem => ({

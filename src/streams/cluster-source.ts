@@ -21,7 +21,9 @@ import { shareLatest } from '../operators/share-latest.ts';
 import type { ResourceSource } from '../ports.ts';
 import { admitParsed } from '../snapshot/admit.ts';
 import type { WatchedResource, WatchEvent } from '../snapshot/watch.ts';
+import { metadataOf } from '../snapshot/content.ts';
 import { discoveryFailing, failing, forbidden, notServed } from './cluster-problems.ts';
+import { getContent } from './get-content.ts';
 import { listWatch, type WatchSignal } from './list-watch.ts';
 import { mergeNamespaces } from './merge-namespaces.ts';
 import { OpenProblems, type ProblemScope } from './open-problems.ts';
@@ -70,6 +72,7 @@ export const clusterSource = (options: ClusterSourceOptions): ResourceSource => 
           finalize(() => scope.end()),
         );
       }),
+    get: (resource, key) => getContent(resource, key, { ...options, open }),
     problems$: open.problems$.pipe(
       auditTime(options.problemsMs ?? 100),
       distinctUntilChanged((left, right) => JSON.stringify(left) === JSON.stringify(right)),
@@ -152,7 +155,9 @@ const watchOf = (
     api,
     ...(namespace === undefined ? {} : { namespace }),
     selectors: serverSelectors(resource, api),
-    admit: (object) => admitParsed(resource, object),
+    ...(resource.store === 'on-demand'
+      ? { metadataOnly: true, admit: (object) => admitParsed(resource, metadataOf(object)) }
+      : { admit: (object) => admitParsed(resource, object) }),
     onSignal: track,
   });
 };

@@ -3,16 +3,21 @@ import {
   concat,
   connect,
   defer,
+  EMPTY,
   map,
   merge,
   mergeMap,
   type Observable,
   of,
+  Subject,
+  tap,
 } from 'rxjs';
 import { switchMapWithin } from '../operators/switch-map-within.ts';
 import type { ConfigEvent, Notification, RenderEngine, ResourceSource } from '../ports.ts';
 import type { RenderResult } from '../render/render.ts';
+import type { Needs } from '../snapshot/content.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
+import type { NeededContent } from './needed-content.ts';
 import { snapshots } from './snapshots.ts';
 
 /** Longest time in milliseconds that newer snapshots may go on cancelling a render (G2). */
@@ -37,33 +42,65 @@ export const reconcile = (
       ...(observedGeneration !== undefined && { observedGeneration }),
       ...(spec !== undefined && { spec }),
     }),
-    snapshots((resource) => open(source.watch(resource)), engine.watched).pipe(
-      connect((snapshot$) =>
-        merge(
-          snapshot$.pipe(map((snapshot): Notification => ({ type: 'Snapshot', snapshot }))),
-          snapshot$.pipe(
-            switchMapWithin((snapshot) => timedRender(engine, snapshot), {
-              maxWaitMs: MAX_WAIT_MS,
-            }),
+    defer(() => {
+      const needs$ = new Subject<Needs>();
+      return snapshots(
+        (resource) => open(source.watch(resource)),
+        engine.watched,
+        neededContent(source, { open, needs$ }),
+      ).pipe(
+        connect((snapshot$) =>
+          merge(
+            snapshot$.pipe(map((snapshot): Notification => ({ type: 'Snapshot', snapshot }))),
+            snapshot$.pipe(
+              switchMapWithin((snapshot) => timedRender(engine, snapshot, needs$), {
+                maxWaitMs: MAX_WAIT_MS,
+              }),
+            ),
           ),
         ),
-      ),
-    ),
+      );
+    }),
   );
 
-const timedRender = (engine: RenderEngine, snapshot: Snapshot): Observable<Notification> =>
+const neededContent = (
+  { get }: ResourceSource,
+  {
+    open,
+    needs$,
+  }: {
+    readonly open: <T>(source$: Observable<T>) => Observable<T>;
+    readonly needs$: Observable<Needs>;
+  },
+): NeededContent | undefined =>
+  get === undefined ? undefined : { get: (resource, key) => open(get(resource, key)), needs$ };
+
+/** What a render needs is told back to where its snapshots come from (ADR 0011). */
+const timedRender = (
+  engine: RenderEngine,
+  snapshot: Snapshot,
+  needs$: Subject<Needs>,
+): Observable<Notification> =>
   defer(() => {
     const startedAt = asyncScheduler.now();
-    return engine
-      .render(snapshot)
-      .pipe(mergeMap((result) => report(result, asyncScheduler.now() - startedAt)));
+    return engine.render(snapshot).pipe(
+      tap(({ needs }) => {
+        if (needs !== undefined) needs$.next(needs);
+      }),
+      mergeMap((result) => report(result, asyncScheduler.now() - startedAt)),
+    );
   });
 
-/** On either path the reconciliation ends with `ReconciliationCompleted` (S43, T2). */
-const report = (result: RenderResult, durationMs: number): Observable<Notification> =>
-  of<Notification[]>(
+/**
+ * On either path the reconciliation ends with `ReconciliationCompleted` (S43, T2). A render that awaits content is not one
+ * yet: nothing is told of it, and another one follows.
+ */
+const report = (result: RenderResult, durationMs: number): Observable<Notification> => {
+  if (!result.ok && result.awaits === true) return EMPTY;
+  return of<Notification[]>(
     result.ok
       ? { type: 'Rendered', render: result.render, durationMs }
       : { type: 'RenderFailed', failure: result.failure, durationMs },
     { type: 'ReconciliationCompleted', ok: result.ok, durationMs },
   );
+};

@@ -12,15 +12,19 @@ import {
 } from '../snapshot/fold.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { WatchedResource } from '../snapshot/watch.ts';
+import { foldWithContent, type NeededContent } from './needed-content.ts';
 
 /**
  * Snapshots of everything that is watched: each kind folds its changes in a window of its own (G1, G3), and none is seen
  * before every kind has synced (G4). Windows that end in one turn give one snapshot, so that an Ingress and the Service that
  * came with it are seen together; a kind without a window waits for nobody. Changes that change nothing give none.
+ *
+ * @param content brings content into resources with `store: on-demand`. Default: they are watched whole
  */
 export const snapshots = (
   watch: ResourceSource['watch'],
   watched: readonly WatchedResource[],
+  content?: NeededContent,
 ): Observable<Snapshot> => {
   const batches = (kinds: readonly WatchedResource[]): Observable<ResourceChanges> =>
     merge(...kinds.map((resource) => windows(watch, resource)));
@@ -32,9 +36,13 @@ export const snapshots = (
     map((changes) => [changes]),
   );
   const initial = initialSnapshots(watched);
+  const fold =
+    content === undefined
+      ? (batch$: Observable<readonly ResourceChanges[]>) =>
+          batch$.pipe(scan(snapshotStep, initial), startWith(initial))
+      : foldWithContent(initial, watched, content);
   return merge(together$, alone$).pipe(
-    scan(snapshotStep, initial),
-    startWith(initial),
+    fold,
     map(({ emit }) => emit),
     filter((snapshot) => snapshot !== undefined),
   );

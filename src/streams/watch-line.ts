@@ -58,8 +58,8 @@ export const readListPage = (answer: unknown, api: ApiResource, request: string)
   };
 };
 
-/** Items of a list do not say their kind, and metadata says another one; the resource knows it. */
-const readObject = (
+/** One object. Items of a list do not say their kind, and metadata says another one; the resource knows it. Throws {@link KubeError}. */
+export const readObject = (
   item: unknown,
   { apiVersion, kind }: ApiResource,
   request: string,

@@ -18,6 +18,7 @@ import { objectOf } from './object-of.ts';
 import { filePath } from './render-paths.ts';
 import { ROUTE_COLLECTIONS } from './route-collections.ts';
 import { Scope, type Run } from './run.ts';
+import { withContent } from './on-demand-reads.ts';
 import type { WatchedResource } from '../../snapshot/watch.ts';
 import type { TemplateConfig } from '../config/template-config.ts';
 import { EMPTY_TEXT, Text, plain } from './text.ts';
@@ -61,7 +62,7 @@ const routes = (): Namespace =>
 const resources = (watched: readonly WatchedResource[]): Namespace =>
   new Namespace('resources', new Map(watched.map((one) => [one.name, () => resource(one)])));
 
-const resource = ({ name, indexBy }: WatchedResource): Namespace => {
+const resource = ({ name, indexBy, store }: WatchedResource): Namespace => {
   const looks = (['get', 'fetch', 'list'] as const).map((type) => {
     const called = `resources.${name}.${type}`;
     const look = new TemplateFunction(called, ({ positional }, { cell }) => {
@@ -75,7 +76,8 @@ const resource = ({ name, indexBy }: WatchedResource): Namespace => {
       if (type === 'get' && keys.length !== 2)
         refuseArgument(`${called}()`, 'takes namespace and name');
       if (type === 'list' && keys.length !== 0) refuseArgument(`${called}()`, 'takes no arguments');
-      return cell.reads.read(cell.world.storeRead(name, { type, keys }));
+      const seen = cell.reads.read(cell.world.storeRead(name, { type, keys }));
+      return store === 'full' ? seen : withContent(name, seen, cell);
     });
     return [type, () => look] as const;
   });

@@ -8,6 +8,7 @@ import type { TemplateConfig } from '../config/template-config.ts';
 import type { CreatedEngine } from '../engine.ts';
 import { TemplateFailure } from '../language/failure.ts';
 import type { Render, RenderResult, TemplateEngine } from '../render.ts';
+import { isAtLeast } from '../version.ts';
 import { type Assertion, checkText } from './assertions.ts';
 import { fixtureSnapshot } from './fixtures.ts';
 import { RENDERING_ERROR } from './targets.ts';
@@ -212,15 +213,6 @@ const reasonToSkip = (
   if (minHAProxyVersion === undefined || isAtLeast(haproxyVersion, minHAProxyVersion))
     return undefined;
   return skipped(`It needs HAProxy ${minHAProxyVersion}, and this is ${haproxyVersion}.`);
-};
-
-const isAtLeast = (version: string, least: string): boolean => {
-  const [have, want] = [version, least].map((one) => one.split('.').map(Number));
-  for (const [index, wanted] of (want ?? []).entries()) {
-    const part = have?.[index] ?? 0;
-    if (part !== wanted) return part > wanted;
-  }
-  return true;
 };
 
 /** A whole render at once. */

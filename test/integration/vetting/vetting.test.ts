@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { lastValueFrom, NEVER, of } from 'rxjs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { chunkText } from '../../../src/cells/chunk.ts';
 import { vetProgram } from '../../../src/cli/programs.ts';
 import { sha256 } from '../../../src/digest.ts';
 import { createChecker, type HaproxyChecker } from '../../../src/gate/checker.ts';
@@ -11,6 +12,7 @@ import type { ResourceSource } from '../../../src/ports.ts';
 import type { Library } from '../../../src/render/config/layers.ts';
 import { parseConfig } from '../../../src/render/config/parse-config.ts';
 import type { TemplateConfig } from '../../../src/render/config/template-config.ts';
+import { metadataOf } from '../../../src/snapshot/content.ts';
 import type { KubeObject } from '../../../src/snapshot/objects.ts';
 import { loadLibraries } from '../../../src/streams/libraries.ts';
 import type { Findings } from '../../../src/vetting/messages.ts';
@@ -93,6 +95,29 @@ describe('vetConfig', () => {
     expect(await vetted({}, { check })).toStrictEqual({ problems: [], mayPass: true });
     expect(await vetted({}, { check })).toStrictEqual({ problems: [], mayPass: true });
     expect(checks).toBe(2);
+  });
+
+  it('gets the content of what the templates need on demand, and of nothing else', async () => {
+    const got: string[] = [];
+    const secrets = ['default/named', 'default/other'].map((key) => kubeObject(key));
+    const resources: ResourceSource = {
+      ...sourceOf({ ...OBJECTS, secrets: secrets.map(metadataOf) }),
+      get: (_, key) => {
+        got.push(key);
+        return of({ type: 'Found', object: kubeObject(key, { data: { x: 'from-the-secret' } }) });
+      },
+    };
+    const template =
+      '    # {{ resources.secrets.get("default", "named").data.x | comment }}\n    # {{ resources.secrets.get("default", "absent") is defined }}';
+    let text = '';
+    const check: VetOptions['check'] = (render) => {
+      text = [...render.files.values()].map((file) => chunkText(file.text)).join('');
+      return checker.check(render);
+    };
+    const spec = { ...hook(template), watchedResources: { secrets: { store: 'on-demand' } } };
+    expect(await vetted(spec, { resources, check })).toStrictEqual({ problems: [], mayPass: true });
+    expect(text).toContain('from-the-secret');
+    expect(got).toEqual(['default/named']);
   });
 
   it('refuses for good what does not compile, without a look at the cluster', async () => {

@@ -122,7 +122,7 @@ describe('parseConfig', () => {
           optional: true,
           namespaces: ['web'],
           labelSelector: 'app=web,tier==front',
-          fieldSelector: { 'spec.type': 'x' },
+          fieldSelector: { 'metadata.name': 'x' },
           indexBy: ['metadata.labels.app\\.kubernetes\\.io/name'],
           ignoreFields: ['status'],
           store: 'on-demand',
@@ -210,7 +210,7 @@ describe('parseConfig', () => {
       optional: true,
       namespaces: ['web'],
       labelSelector: { app: 'web', tier: 'front' },
-      fieldSelector: { 'spec.type': 'x' },
+      fieldSelector: { 'metadata.name': 'x' },
       indexBy: ['metadata.labels.app\\.kubernetes\\.io/name'],
       store: 'on-demand',
       debounceMs: 1_000,
@@ -353,6 +353,16 @@ describe('parseConfig', () => {
       'a wait below the window',
       { watchedResources: { slices: { debounceInterval: '2s', maxWait: '1s' } } },
       'spec.watchedResources.slices.maxWait',
+    ],
+    [
+      'an index over content that is on demand',
+      { watchedResources: { slices: { store: 'on-demand', indexBy: ['spec.x'] } } },
+      'spec.watchedResources.slices.indexBy',
+    ],
+    [
+      'a selector over content that is on demand',
+      { watchedResources: { slices: { store: 'on-demand', fieldSelector: { type: 'x' } } } },
+      'spec.watchedResources.slices.fieldSelector',
     ],
   ])('refuses %s', (_, spec, field) => {
     const problems = refusals(spec);
