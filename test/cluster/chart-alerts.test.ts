@@ -54,7 +54,7 @@ const CAUSES: Readonly<Record<string, readonly Series[]>> = {
   ],
   HapticApiWritesFail: [['haptic_api_writes_total', 'kind="Event", outcome="forbidden"', GROWING]],
   HapticWatchSilent: [['haptic_watch_silence_seconds', 'resource="services"', always(400)]],
-  HapticEventLoopSlow: [['haptic_event_loop_delay_seconds', 'quantile="0.99"', always(2)]],
+  HapticEventLoopSlow: [['haptic_event_loop_delay_seconds', 'percentile="99"', always(2)]],
 };
 
 /** An installation that is well, busy with what belongs to its work. */
@@ -81,7 +81,7 @@ const HEALTHY: readonly Series[] = [
   ['haptic_agent_refused_connections_total', 'reason="not-tls"', GROWING],
   ['haptic_api_writes_total', 'kind="Event", outcome="withheld"', GROWING],
   ['haptic_watch_silence_seconds', 'resource="services"', always(60)],
-  ['haptic_event_loop_delay_seconds', 'quantile="0.99"', always(0.02)],
+  ['haptic_event_loop_delay_seconds', 'percentile="99"', always(0.02)],
 ];
 
 const folder = mkdtempSync(join(tmpdir(), 'haptic-alerts-'));

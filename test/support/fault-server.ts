@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { KubeObject } from '../../src/snapshot/objects.ts';
 import { ApiModel, type CollectionQuery, Gone, TooLarge } from './api-model.ts';
 
 /** A request that the server got. */
@@ -52,6 +53,8 @@ export class FaultServer {
   readonly documents = new Map<string, unknown>();
   /** Asked at each request; undefined: no fault. */
   fault: (request: FaultRequest) => Fault | undefined = () => undefined;
+  /** Answers requests other than GET, when their body is there: status and answer. Default: as if they were GET. */
+  write: ((request: FaultRequest) => readonly [status: number, answer: unknown]) | undefined;
   #listener: Listener | undefined;
   readonly #watches = new Set<ServerResponse>();
 
@@ -105,6 +108,15 @@ export class FaultServer {
     await new Promise((resolve) => server?.close(resolve) ?? resolve(undefined));
   }
 
+  /** The object at a path, from its collection. */
+  object(path: string): KubeObject | undefined {
+    const [, where = '', name] = /^(.*)\/([^/]+)$/.exec(path) ?? [];
+    const { collection, namespace } = placeOf(where);
+    return this.collections
+      .get(collection)
+      ?.objects.find(({ metadata }) => metadata.name === name && metadata.namespace === namespace);
+  }
+
   #answer(incoming: IncomingMessage, response: ServerResponse): void {
     response.on('error', () => undefined);
     const url = new URL(incoming.url ?? '/', 'http://localhost');
@@ -125,7 +137,15 @@ export class FaultServer {
     incoming.on('data', (piece: Buffer) => (request.body += piece.toString()));
     const fault = this.fault(request);
     const serve = (): void => {
-      if (model === undefined) incoming.on('end', () => this.#document(url.pathname, response));
+      if (this.write !== undefined && request.method !== 'GET') {
+        const { write } = this;
+        incoming.on('end', () => {
+          const [status, answer] = write(request);
+          response.writeHead(status, { 'content-type': 'application/json' });
+          response.end(JSON.stringify(answer));
+        });
+      } else if (model === undefined)
+        incoming.on('end', () => this.#document(url.pathname, response));
       else
         serveCollection(model, {
           request,
@@ -139,7 +159,7 @@ export class FaultServer {
   }
 
   #document(path: string, response: ServerResponse): void {
-    const document = this.documents.get(path);
+    const document = this.documents.get(path) ?? this.object(path);
     if (document === undefined)
       fail(response, 404, 'the server could not find the requested resource');
     else response.end(JSON.stringify(document));

@@ -93,10 +93,13 @@ export const noRoutes = (): Routes => ({
   backends: PersistentMap.EMPTY,
 });
 
-const modelOf = ({ hosts, backends }: Routes): RouteModel => ({
+/** A model without certificates. */
+export const modelOf = ({ hosts, backends }: Routes): RouteModel => ({
   hosts,
   backends,
   certificates: PersistentMap.EMPTY,
+  secrets: PersistentMap.EMPTY,
+  awaited: 0,
   problems: [],
 });
 

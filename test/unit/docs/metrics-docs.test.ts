@@ -68,7 +68,12 @@ it('S23: docs/metrics.md lists every metric with its type and labels, and no oth
 });
 
 it('S23: names follow the conventions', async () => {
-  for (const { name, type } of [...(await registered()), ...ofAgent()]) {
+  for (const { name, type, labels } of [...(await registered()), ...ofAgent()]) {
+    // Prometheus gives these to summaries and histograms.
+    expect(
+      ['le', 'quantile'].filter((label) => labels.includes(label)),
+      name,
+    ).toStrictEqual([]);
     expect(name).toMatch(/^(?:haptic|process)_[a-z_]+$/);
     expect(name.endsWith('_total'), name).toBe(type === 'counter');
   }

@@ -205,6 +205,22 @@ describe('metrics (S23, R17)', () => {
     expect(text).toContain('haptic_gate_check_duration_seconds_sum 0.02\n');
   });
 
+  it('S23: exist at 0 before the first failure, and for a kind of object from its first write on', async () => {
+    const registry = new Registry();
+    const observe = createMetrics(registry, () => initialStatus('2026-01-01T00:00:00Z'));
+    const before = await registry.metrics();
+    expect(before).toContain('haptic_apply_failures_total{cause="stale-epoch"} 0\n');
+    expect(before).toContain('haptic_render_failures_total{phase="plan"} 0\n');
+    expect(before).toContain('haptic_drift_found_total{kind="file"} 0\n');
+    expect(before).toContain('haptic_gate_checks_total{verdict="refused"} 0\n');
+    expect(before).not.toContain('haptic_api_writes_total{');
+    observe({ type: 'Written', kind: 'Ingress', bytes: 10 });
+    observe({ type: 'Written', kind: 'Ingress', bytes: 10 });
+    const after = await registry.metrics();
+    expect(after).toContain('haptic_api_writes_total{kind="Ingress",outcome="forbidden"} 0\n');
+    expect(after).toContain('haptic_api_writes_total{kind="Ingress",outcome="ok"} 2\n');
+  });
+
   it('count the events of watches by resource and type', async () => {
     const registry = new Registry();
     const source = countingWatchEvents(
@@ -231,7 +247,7 @@ describe('metrics (S23, R17)', () => {
     const registry = new Registry();
     const stop = processMetrics(registry);
     const worst = async (): Promise<number> =>
-      Number(/delay_seconds\{quantile="1"\} (\S+)/.exec(await registry.metrics())?.[1]);
+      Number(/delay_seconds\{percentile="100"\} (\S+)/.exec(await registry.metrics())?.[1]);
     const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 50));
     await pause();
     await worst();
