@@ -81,7 +81,7 @@ export const measureStandalone = async (
       reloads: { endpoint: afterEndpoint - 1, ingress: afterIngress - afterEndpoint },
       ...(await program.memory()),
       eventLoopDelayP99Ms: await program.metric(
-        'haptic_event_loop_delay_seconds{quantile="0.99"}',
+        'haptic_event_loop_delay_seconds{percentile="99"}',
         1_000,
       ),
     };

@@ -40,6 +40,8 @@ export interface DiscoveryOptions {
 
 /** Aggregated API servers come and go without a CustomResourceDefinition. */
 const EVERY_MS = 30_000;
+/** Milliseconds for one answer; less than above, or who waits would begin anew before it hears of a failure. */
+const TIMEOUT_MS = 10_000;
 /** Milliseconds after a CustomResourceDefinition changed; the server serves it soon after it says so, but not at once. */
 const AFTER_CHANGE_MS = [0, 1_000, 5_000];
 /** Several watches that find their resource gone ask once. */
@@ -116,6 +118,7 @@ const resourcesOf = (client: KubeClient, apiVersion: string): Answer =>
         apiVersion.includes('/') ? '/apis' : '/api',
         ...apiVersion.split('/').map(encodeURIComponent),
       ].join('/'),
+      timeoutMs: TIMEOUT_MS,
     })
     .pipe(
       map((answer) => readResources(answer, apiVersion)),

@@ -2,6 +2,7 @@ import type { Mark } from '../render/language/text.ts';
 import type { Judgement } from '../render/validation/run-tests.ts';
 import type { TemplateConfig } from '../render/config/template-config.ts';
 import type { FileKind } from '../protocol/protocol.ts';
+import type { ContentOutcome, Need } from '../snapshot/content.ts';
 import type { KubeObject, ObjectRef } from '../snapshot/objects.ts';
 import type { Problem } from '../snapshot/problem.ts';
 import type { CompileSettings } from '../streams/compile-config.ts';
@@ -16,6 +17,8 @@ export type ToVetter =
   | { readonly type: 'objects'; readonly resource: string; readonly objects: readonly KubeObject[] }
   /** All objects are there. */
   | { readonly type: 'render' }
+  /** What came of asking for the content of one object. */
+  | { readonly type: 'content'; readonly need: Need; readonly outcome: ContentOutcome }
   /** HAProxy's answer to a check. */
   | { readonly type: 'judgement'; readonly judgement: Judgement };
 
@@ -27,6 +30,8 @@ export type FromVetter =
   | { readonly type: 'compiled' }
   /** What it does from here on; while it `waits` for the controller its time is not measured. */
   | { readonly type: 'phase'; readonly phase: string; readonly waits: boolean }
+  /** Objects on demand whose content the render needs; each is answered once. */
+  | { readonly type: 'needs'; readonly needs: readonly Need[] }
   | { readonly type: 'leaves'; readonly leaves: readonly TextLeaf[] }
   | { readonly type: 'check'; readonly render: RenderHead }
   | ({ readonly type: 'done' } & Findings);

@@ -2,6 +2,7 @@ import {
   catchError,
   concat,
   connect,
+  defaultIfEmpty,
   defer,
   EMPTY,
   filter,
@@ -27,6 +28,7 @@ import { retryBackoff } from '../operators/retry-backoff.ts';
 import type { ResourceSource } from '../ports.ts';
 import type { TemplateConfig } from '../render/config/template-config.ts';
 import type { Judgement } from '../render/validation/run-tests.ts';
+import type { ContentOutcome, Need } from '../snapshot/content.ts';
 import type { KubeObject } from '../snapshot/objects.ts';
 import type { Problem } from '../snapshot/problem.ts';
 import type { WatchedResource, WatchEvent } from '../snapshot/watch.ts';
@@ -114,6 +116,8 @@ const answers = (
           objects(config.watched, resources, limits.listMs),
           of<ToVetter>({ type: 'render' }),
         );
+      case 'needs':
+        return contents(message.needs, config.watched, resources);
       case 'leaves':
         for (const leaf of message.leaves) leaves.push(receivedLeaf(leaf));
         return EMPTY;
@@ -143,6 +147,28 @@ const objects = (
         mergeMap((event) => from(partsOf(resource.name, event))),
       ),
     ),
+  );
+
+/** Objects that are asked for at the same time. */
+const MOST_AT_ONCE = 16;
+
+/** The content of what a render needs, answer by answer. */
+const contents = (
+  needs: readonly Need[],
+  watched: readonly WatchedResource[],
+  { get }: ResourceSource,
+): Observable<ToVetter> =>
+  from(needs).pipe(
+    mergeMap((need) => {
+      const resource = watched.find(({ name }) => name === need.resource);
+      const outcome$: Observable<ContentOutcome> =
+        get === undefined || resource === undefined ? EMPTY : get(resource, need.key);
+      return outcome$.pipe(
+        take(1),
+        defaultIfEmpty<ContentOutcome, ContentOutcome>({ type: 'Gone' }),
+        map((outcome): ToVetter => ({ type: 'content', need, outcome })),
+      );
+    }, MOST_AT_ONCE),
   );
 
 function* partsOf(

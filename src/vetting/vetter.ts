@@ -7,11 +7,19 @@ import {
   type TestReport,
   testNames,
 } from '../render/validation/run-tests.ts';
-import { applyBatch, emptySnapshot } from '../snapshot/apply-batch.ts';
+import { applyBatch, emptySnapshot, type IndexedSnapshot } from '../snapshot/apply-batch.ts';
+import {
+  type ContentOutcome,
+  isAwaited,
+  type Need,
+  type Needs,
+  withoutContent,
+} from '../snapshot/content.ts';
 import { REPLACEMENT_KEY } from '../snapshot/folded-changes.ts';
-import type { KubeObject } from '../snapshot/objects.ts';
+import type { KubeObject, ObjectKey } from '../snapshot/objects.ts';
 import type { Problem } from '../snapshot/problem.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
+import type { WatchEvent } from '../snapshot/watch.ts';
 import { type CompileSettings, compileConfig } from '../streams/compile-config.ts';
 import type { Findings, FromVetter, ToVetter } from './messages.ts';
 import { renderMessages } from './transfer.ts';
@@ -50,9 +58,7 @@ const findingsOf = async (talk: Conversation, { config, settings }: Order): Prom
   await talk.send({ type: 'compiled' });
   const tested = await testFindings(talk, { config, settings });
   if (tested.problems.length > 0) return tested;
-  const snapshot = await talk.snapshot(config);
-  await talk.enter('Rendering the objects of the cluster');
-  const result = rendered(created.engine, snapshot);
+  const result = await renderedWithContent(talk, created.engine, await talk.snapshot(config));
   if (!result.ok) return { problems: result.failure.problems, mayPass: true };
   return judged(await talk.check(result.render));
 };
@@ -76,6 +82,28 @@ const testFindings = async (talk: Conversation, { config, settings }: Order): Pr
     ? { problems: failed.flatMap(({ problems }) => problems), mayPass: false }
     : { problems: unclear.flatMap(({ problems }) => problems), mayPass: true };
 };
+
+/** Each round brings content that was missing, so there is an end. */
+const renderedWithContent = async (
+  talk: Conversation,
+  engine: TemplateEngine,
+  listed: IndexedSnapshot,
+): Promise<RenderResult> => {
+  let snapshot = listed;
+  for (;;) {
+    await talk.enter('Rendering the objects of the cluster');
+    const result = rendered(engine, snapshot);
+    const missing = result.ok || result.awaits !== true ? [] : missingOf(snapshot, result.needs);
+    if (missing.length === 0) return result;
+    snapshot = await talk.withContent(snapshot, missing);
+  }
+};
+
+const missingOf = (snapshot: IndexedSnapshot, needs: Needs | undefined): readonly Need[] =>
+  [...(needs?.values() ?? [])].filter(({ resource, key }) => {
+    const object = snapshot.watched.get(resource)?.store.byKey(key);
+    return object !== undefined && isAwaited(object);
+  });
 
 const rendered = (engine: TemplateEngine, snapshot: Snapshot): RenderResult => {
   const steps = engine.steps(snapshot);
@@ -125,6 +153,7 @@ const defect = (error: unknown): Findings => {
 class Conversation {
   readonly #port: VetterPort;
   readonly #objects = new Map<string, KubeObject[]>();
+  #content: Extract<ToVetter, { type: 'content' }>[] = [];
   #hasAll = false;
   #phase = '';
 
@@ -142,7 +171,7 @@ class Conversation {
   }
 
   /** Objects come in parts, also while tests run. */
-  async snapshot({ watched }: TemplateConfig): Promise<Snapshot> {
+  async snapshot({ watched }: TemplateConfig): Promise<IndexedSnapshot> {
     await this.send({ type: 'phase', phase: 'Listing the objects of the cluster', waits: true });
     while (!this.#hasAll) await this.#receive();
     const batch = watched.map(({ name }) => {
@@ -150,6 +179,20 @@ class Conversation {
       return [name, new Map([[REPLACEMENT_KEY, replaced]])] as const;
     });
     return applyBatch(emptySnapshot(watched), new Map(batch));
+  }
+
+  /** The same snapshot with the content of these objects, or the news that there is none. */
+  async withContent(snapshot: IndexedSnapshot, needs: readonly Need[]): Promise<IndexedSnapshot> {
+    this.#content = [];
+    await this.send({ type: 'needs', needs });
+    await this.send({ type: 'phase', phase: 'Getting objects that are needed', waits: true });
+    while (this.#content.length < needs.length) await this.#receive();
+    const batch = new Map<string, Map<ObjectKey, WatchEvent>>();
+    for (const { need, outcome } of this.#content) {
+      const changes = batch.get(need.resource) ?? new Map<ObjectKey, WatchEvent>();
+      batch.set(need.resource, changes.set(need.key, eventOf(snapshot, need, outcome)));
+    }
+    return applyBatch(snapshot, batch);
   }
 
   async check(render: Render): Promise<Judgement> {
@@ -172,6 +215,7 @@ class Conversation {
     const message = await this.#port.receive();
     if (message.type === 'judgement') return message.judgement;
     if (message.type === 'render') this.#hasAll = true;
+    if (message.type === 'content') this.#content.push(message);
     if (message.type === 'objects') {
       const known = this.#objects.get(message.resource) ?? [];
       for (const object of message.objects) known.push(object);
@@ -180,3 +224,15 @@ class Conversation {
     return undefined;
   }
 }
+
+const eventOf = (
+  snapshot: IndexedSnapshot,
+  { resource, key }: Need,
+  outcome: ContentOutcome,
+): WatchEvent => {
+  if (outcome.type === 'Found') return { type: 'Upserted', object: outcome.object };
+  const listed = snapshot.watched.get(resource)?.store.byKey(key);
+  return outcome.type === 'Gone' || listed === undefined
+    ? { type: 'Deleted', key }
+    : { type: 'Upserted', object: withoutContent(listed, outcome.reason) };
+};
