@@ -176,7 +176,7 @@ test('certificates of controller and agents that have expired are told, what ser
   console.log(`told as: ${(JSON.parse(line) as { msg: string }).msg.slice(0, 300)}`);
   // A change waits, and nothing that was served stops.
   await apply(workload({ namespace, name: 'healed', className: release.name }));
-  const refusal = await controllersLog('apply', 'certificate', 'expired');
+  const refusal = await controllersLog('next try in', 'certificate');
   console.log(`a change that waits: ${(JSON.parse(refusal) as { msg: string }).msg.slice(0, 300)}`);
   await kubectl(['rollout', 'status', 'deployment/healed', '-n', namespace, '--timeout=60s']);
   expect(await statusAt(release.url, hostOf('healed'))).not.toBe(200);

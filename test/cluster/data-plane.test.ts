@@ -87,29 +87,32 @@ const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
  * @returns when its HAProxy started, when it was configured and when it was Ready, in milliseconds from `since`; and whether
  *   it was ever Ready before it was configured
  */
-const watchJoining = async (name: string, since: number) => {
-  let begun: number | undefined;
-  let configured: number | undefined;
-  let ready: number | undefined;
-  let early = false;
+const watchJoining = async (name: string, since: number): Promise<Joining> => {
+  const joining: Joining = { early: false };
   await waitFor(
     async () => {
       const pod = await release.get<PodObject>('pod', name);
       const [haproxy] = pod.status.containerStatuses ?? [];
-      const isReady = haproxy?.ready === true;
-      const has = pod.status.podIP !== undefined && (await moving.answerOf(pod)) === moving.pod;
+      const serves = (await moving.answerOf(pod)) === moving.pod;
       const now = Math.round(performance.now() - since);
-      if (haproxy?.containerID !== undefined) begun ??= now;
-      if (has) configured ??= now;
-      // Asked before the configuration was, so what was Ready then was it without one.
-      if (isReady && !has) early = true;
-      if (isReady) ready ??= now;
-      return configured !== undefined && ready !== undefined;
+      const isReady = haproxy?.ready === true;
+      if (haproxy?.containerID !== undefined) joining.begun ??= now;
+      if (serves) joining.configured ??= now;
+      if (isReady) joining.ready ??= now;
+      joining.early ||= isReady && !serves;
+      return serves && isReady;
     },
     { timeoutMs: 120_000, intervalMs: 50, what: `${name} to be Ready` },
   );
-  return { begun: begun ?? 0, configured: configured ?? 0, ready: ready ?? 0, early };
+  return joining;
 };
+
+interface Joining {
+  begun?: number;
+  configured?: number;
+  ready?: number;
+  early: boolean;
+}
 
 test('a HAProxy pod that is deleted drains: every answer is 200', async () => {
   const load = startLoad();
@@ -150,7 +153,7 @@ test.runIf(machines !== undefined)(
       { timeoutMs: 120_000, what: 'another container' },
     );
     const restarted = Math.round(performance.now() - killed);
-    const { configured, ready, early } = await watchJoining(pod.metadata.name, killed);
+    const { configured = 0, ready = 0, early } = await watchJoining(pod.metadata.name, killed);
     await sleep(3_000);
     const report = await load.stop();
     const served = await moving.served(haproxies, await moving.move());
@@ -223,7 +226,7 @@ test('G12, R22: a fleet grows 2 → 3 → 2 under load: a new pod is Ready with 
     async () => (await standing()).find((pod) => !known(pod))?.metadata.name,
     { timeoutMs: 60_000, what: 'the third pod' },
   );
-  const { begun, configured, ready, early } = await watchJoining(joined, started);
+  const { begun = 0, configured = 0, ready = 0, early } = await watchJoining(joined, started);
   const pods = await standing();
   const servers = await Promise.all(pods.map(serversOf));
   await sleep(3_000);

@@ -153,18 +153,21 @@ test('R25: load balancers hold no credentials of the API server', async () => {
   }
 });
 
-test.each([
-  ['yes', 'watch', 'ingresses.networking.k8s.io', 'shop'],
-  ['yes', 'watch', 'endpointslices.discovery.k8s.io', 'shop'],
-  ['yes', 'patch', 'ingresses.networking.k8s.io/status', 'shop'],
-  ['yes', 'update', 'leases.coordination.k8s.io/haptic-config', 'own'],
-  ['no', 'update', 'leases.coordination.k8s.io/other', 'own'],
-  ['no', 'patch', 'ingresses.networking.k8s.io', 'shop'],
-  ['no', 'patch', 'secrets', 'shop'],
-  ['no', 'list', 'pods', 'shop'],
-  ['no', 'delete', 'pods', 'own'],
-  ['no', 'list', 'nodes', 'own'],
-])('S84: %s, the controller may %s %s in the namespace %s', async (answer, verb, what, where) => {
+const RIGHTS = [
+  { answer: 'yes', verb: 'watch', what: 'ingresses.networking.k8s.io', where: 'shop' },
+  { answer: 'yes', verb: 'watch', what: 'endpointslices.discovery.k8s.io', where: 'shop' },
+  { answer: 'yes', verb: 'patch', what: 'ingresses.networking.k8s.io/status', where: 'shop' },
+  { answer: 'yes', verb: 'update', what: 'leases.coordination.k8s.io/haptic-config', where: 'own' },
+  { answer: 'no', verb: 'update', what: 'leases.coordination.k8s.io/other', where: 'own' },
+  { answer: 'no', verb: 'patch', what: 'ingresses.networking.k8s.io', where: 'shop' },
+  { answer: 'no', verb: 'patch', what: 'secrets', where: 'shop' },
+  { answer: 'no', verb: 'list', what: 'pods', where: 'shop' },
+  { answer: 'no', verb: 'delete', what: 'pods', where: 'own' },
+  { answer: 'no', verb: 'list', what: 'nodes', where: 'own' },
+] as const;
+
+test.each(RIGHTS)('S84: may the controller $verb $what ($where)? $answer', async (right) => {
+  const { answer, verb, what, where } = right;
   const [resource = '', ...rest] = what.split('/');
   const named = rest[0] === 'status' ? [resource, '--subresource=status'] : [what];
   const account = `system:serviceaccount:${release.name}:${release.name}-controller`;

@@ -2,7 +2,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { firstValueFrom } from 'rxjs';
+import { firstValueFrom, type Observable } from 'rxjs';
 import {
   type AgentState,
   type ApplyConflict,
@@ -40,7 +40,7 @@ export const leadersAgents = async (release: Installation): Promise<LeadersAgent
   const tls = await createAgentTls({ dir, serverName: 'haptic-agent', onProblem: console.error });
   const client = createAgentClient({ tls, timeoutMs: { state: 10_000, apply: 30_000 } });
   const state = (pod: PodObject): Promise<AgentState> =>
-    firstValueFrom(client.state(addressOf(pod), { verify: false }));
+    answerOf(client.state(addressOf(pod), { verify: false }));
   return {
     state,
     apply: async (pod, { epoch, operations }) => {
@@ -66,13 +66,19 @@ export const leadersAgents = async (release: Installation): Promise<LeadersAgent
         inPlaceOperations: [],
         planLength: 0,
       };
-      return firstValueFrom(client.apply(addressOf(pod), { manifest, parts: [], plan: '' }));
+      return answerOf(client.apply(addressOf(pod), { manifest, parts: [], plan: '' }));
     },
     close: async () => {
       await client.close();
       await rm(dir, { recursive: true });
     },
   };
+};
+
+const answerOf = async <T>(call$: Observable<T>): Promise<T> => {
+  const answer = await firstValueFrom(call$, { defaultValue: undefined });
+  if (answer === undefined) throw new Error('the call ended without an answer');
+  return answer;
 };
 
 const addressOf = ({ metadata: { name }, status: { podIP } }: PodObject): Pod => ({

@@ -34,15 +34,10 @@ export class LeaseHistory {
   }
 
   /** Waits for the first state since `since` that is like this. */
-  until(
-    since: number,
-    what: string,
-    isIt: (moment: LeaseMoment) => boolean,
-    timeoutMs = 120_000,
-  ): Promise<LeaseMoment> {
+  until(since: number, what: string, isIt: (moment: LeaseMoment) => boolean): Promise<LeaseMoment> {
     const find = (): LeaseMoment | undefined =>
       this.#moments.find((moment) => moment.at >= since && isIt(moment));
-    return waitFor(find, { timeoutMs, what });
+    return waitFor(find, { timeoutMs: 120_000, what });
   }
 
   stop(): void {

@@ -11,7 +11,6 @@ import { FaultServer } from '../../support/fault-server.ts';
 import { makeKeyPair, type TestKeyPair } from '../../support/key-pairs.ts';
 import { ingress, tlsSecret } from '../../support/objects.ts';
 import { libraryEngine, textsOf } from '../../support/rendered.ts';
-import { kubeObject } from '../../support/watched.ts';
 import { plainClient } from '../../support/watching.ts';
 
 const SECRETS = '/api/v1/secrets';
@@ -33,8 +32,8 @@ const served = (name: string, kind: string, namespaced = true) => ({ name, kind,
 /** A Secret on the server, and what a GET of it says. */
 const putSecret = (name: string, pair = 0): void => {
   const { certificate = '', key = '' } = pairs[pair] ?? {};
-  const { metadata: _, ...content } = tlsSecret(name, { 'tls.crt': certificate, 'tls.key': key });
-  const object = server.collection(SECRETS, 'Secret').put(`default/${name}`, content);
+  const { type, data } = tlsSecret(name, { 'tls.crt': certificate, 'tls.key': key });
+  const object = server.collection(SECRETS, 'Secret').put(`default/${name}`, { type, data });
   server.documents.set(`/api/v1/namespaces/default/secrets/${name}`, object);
 };
 const putIngress = (secret: string): void => {
@@ -70,10 +69,7 @@ afterEach(async () => {
 });
 
 const start = async (): Promise<void> => {
-  const spec = { watchedResources: { secrets: { store: 'on-demand' } } };
-  const config = kubeObject('haptic/main', { kind: 'HAProxyTemplateConfig', spec });
   const engine = await libraryEngine({
-    config,
     defaultPem: `${pairs[0]?.certificate ?? ''}\n${pairs[0]?.key ?? ''}`,
   });
   const client = plainClient(server.url);
