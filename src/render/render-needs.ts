@@ -29,24 +29,27 @@ export class RenderNeeds {
     if (this.follows === undefined) return undefined;
     const moved = index.takeMoved();
     if (this.#routesNeed) {
-      for (const { before, after } of model.secrets.differences(this.#secrets)) {
-        const secret = after ?? before;
-        if (secret !== undefined) moved.add(needKey(SECRETS, secret.namespace, secret.secret));
-      }
-      this.#secrets = model.secrets;
+      for (const key of this.#movedSecrets(model.secrets)) moved.add(key);
     }
+    if (moved.size === 0) return this.#needs;
     const changes = new Map<string, Need | undefined>();
-    for (const key of moved) {
-      const [, resource = '', namespace = '', name = ''] = JSON.parse(key) as string[];
-      const isNamed =
-        this.#routesNeed &&
-        resource === SECRETS &&
-        model.secrets.has(certificateName(namespace, name));
-      const isNeeded = isNamed || index.has(key);
-      const need = this.#needs.get(key) ?? { resource, key: `${namespace}/${name}` };
-      changes.set(key, isNeeded ? need : undefined);
-    }
-    if (changes.size > 0) this.#needs = this.#needs.with(changes);
+    for (const key of moved) changes.set(key, this.#need(key, index));
+    this.#needs = this.#needs.with(changes);
     return this.#needs;
+  }
+
+  *#movedSecrets(secrets: PersistentMap<NamedSecret>): Generator<string> {
+    for (const { before, after } of secrets.differences(this.#secrets)) {
+      const secret = after ?? before;
+      if (secret !== undefined) yield needKey(SECRETS, secret.namespace, secret.secret);
+    }
+    this.#secrets = secrets;
+  }
+
+  #need(key: string, index: CellIndex): Need | undefined {
+    const [, resource = '', namespace = '', name = ''] = JSON.parse(key) as string[];
+    const isNamed = resource === SECRETS && this.#secrets.has(certificateName(namespace, name));
+    if (!isNamed && !index.has(key)) return undefined;
+    return this.#needs.get(key) ?? { resource, key: `${namespace}/${name}` };
   }
 }

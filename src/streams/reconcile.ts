@@ -47,7 +47,7 @@ export const reconcile = (
       return snapshots(
         (resource) => open(source.watch(resource)),
         engine.watched,
-        neededContent(source, { open, needs$ }),
+        neededContent(source, open, needs$),
       ).pipe(
         connect((snapshot$) =>
           merge(
@@ -64,16 +64,13 @@ export const reconcile = (
   );
 
 const neededContent = (
-  { get }: ResourceSource,
-  {
-    open,
-    needs$,
-  }: {
-    readonly open: <T>(source$: Observable<T>) => Observable<T>;
-    readonly needs$: Observable<Needs>;
-  },
-): NeededContent | undefined =>
-  get === undefined ? undefined : { get: (resource, key) => open(get(resource, key)), needs$ };
+  source: ResourceSource,
+  open: <T>(source$: Observable<T>) => Observable<T>,
+  needs$: Observable<Needs>,
+): NeededContent | undefined => {
+  const { get: content$ } = source;
+  return content$ && { get: (resource, key) => open(content$(resource, key)), needs$ };
+};
 
 /** What a render needs is told back to where its snapshots come from (ADR 0011). */
 const timedRender = (

@@ -149,9 +149,6 @@ const objects = (
     ),
   );
 
-/** Objects that are asked for at the same time. */
-const MOST_AT_ONCE = 16;
-
 /** The content of what a render needs, answer by answer. */
 const contents = (
   needs: readonly Need[],
@@ -159,16 +156,16 @@ const contents = (
   { get }: ResourceSource,
 ): Observable<ToVetter> =>
   from(needs).pipe(
-    mergeMap((need) => {
+    mergeMap((need): Observable<ToVetter> => {
       const resource = watched.find(({ name }) => name === need.resource);
       const outcome$: Observable<ContentOutcome> =
         get === undefined || resource === undefined ? EMPTY : get(resource, need.key);
       return outcome$.pipe(
         take(1),
         defaultIfEmpty<ContentOutcome, ContentOutcome>({ type: 'Gone' }),
-        map((outcome): ToVetter => ({ type: 'content', need, outcome })),
+        map((outcome) => ({ type: 'content', need, outcome })),
       );
-    }, MOST_AT_ONCE),
+    }, 16),
   );
 
 function* partsOf(

@@ -133,29 +133,33 @@ const refusalOf = (
   if (!/^[a-z][a-z0-9]{0,62}$/.test(spec.resources)) {
     return refuse('.resources', 'must be a plural in lower case', 'Write it like ingresses.');
   }
-  const beyond = beyondMetadata(spec);
-  if (beyond !== undefined) {
-    return refuse(
-      beyond.member,
-      `looks at ${beyond.path}, of which store: on-demand knows nothing before it is asked for`,
-      'Name fields below metadata, or set store: full.',
-    );
-  }
   const { debounceInterval = 0, maxWait = Infinity } = spec;
-  if (maxWait >= debounceInterval) return undefined;
+  if (maxWait >= debounceInterval) return beyondMetadata(spec);
   return refuse('.maxWait', 'is shorter than the window', 'Raise it, or lower debounceInterval.');
 };
 
-/** What is said to be on demand is selected and indexed by its metadata. */
+/** What is on demand is selected and indexed by its metadata. */
 const beyondMetadata = ({
   store,
   indexBy = [],
   fieldSelector = new Map<string, string>(),
-}: WatchedSpec): { readonly member: string; readonly path: string } | undefined => {
+}: WatchedSpec): Refusal | undefined => {
   if (store !== 'on-demand') return undefined;
-  const isBeyond = (path: string): boolean => !path.startsWith('metadata.');
-  const index = indexBy.find(isBeyond);
-  if (index !== undefined) return { member: '.indexBy', path: index };
-  const field = [...fieldSelector].map(([path]) => path).find(isBeyond);
-  return field === undefined ? undefined : { member: '.fieldSelector', path: field };
+  const refusal = (member: string, paths: readonly string[]): Refusal | undefined => {
+    const path = paths.find((one) => !one.startsWith('metadata.'));
+    return path === undefined
+      ? undefined
+      : {
+          member,
+          message: `looks at ${path}, of which store: on-demand knows nothing before it is asked for`,
+          nextStep: 'Name fields below metadata, or set store: full.',
+        };
+  };
+  return (
+    refusal('.indexBy', indexBy) ??
+    refusal(
+      '.fieldSelector',
+      [...fieldSelector].map(([path]) => path),
+    )
+  );
 };
