@@ -89,22 +89,29 @@ const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
  */
 const watchJoining = async (name: string, since: number): Promise<Joining> => {
   const joining: Joining = { early: false };
-  await waitFor(
-    async () => {
-      const pod = await release.get<PodObject>('pod', name);
-      const [haproxy] = pod.status.containerStatuses ?? [];
-      const serves = (await moving.answerOf(pod)) === moving.pod;
-      const now = Math.round(performance.now() - since);
-      const isReady = haproxy?.ready === true;
-      if (haproxy?.containerID !== undefined) joining.begun ??= now;
-      if (serves) joining.configured ??= now;
-      if (isReady) joining.ready ??= now;
-      joining.early ||= isReady && !serves;
-      return serves && isReady;
-    },
-    { timeoutMs: 120_000, intervalMs: 50, what: `${name} to be Ready` },
-  );
+  const look = async (): Promise<boolean> => {
+    const pod = await release.get<PodObject>('pod', name);
+    const serves = (await moving.answerOf(pod)) === moving.pod;
+    return note(joining, { pod, serves, now: Math.round(performance.now() - since) });
+  };
+  const what = `${name} to be Ready`;
+  await waitFor(look, { timeoutMs: 120_000, intervalMs: 50, what });
   return joining;
+};
+
+/** Writes down what is seen for the first time. @returns whether there is nothing more to see */
+const note = (
+  joining: Joining,
+  { pod, serves, now }: { readonly pod: PodObject; readonly serves: boolean; readonly now: number },
+): boolean => {
+  const [haproxy] = pod.status.containerStatuses ?? [];
+  const isReady = haproxy?.ready === true;
+  const seen = { begun: haproxy?.containerID !== undefined, configured: serves, ready: isReady };
+  for (const step of ['begun', 'configured', 'ready'] as const) {
+    if (seen[step]) joining[step] ??= now;
+  }
+  if (isReady && !serves) joining.early = true;
+  return serves && isReady;
 };
 
 interface Joining {

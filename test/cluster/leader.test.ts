@@ -178,10 +178,14 @@ test.runIf(machines !== undefined)(
       );
       expect(served).toBeLessThan(LIMIT.killed + SLACK_MS);
       expect(next.holder).not.toBe(before.pod.metadata.name);
-      const held = await Promise.all(haproxies.map((pod) => agents.state(pod)));
-      expect(held.map(({ highestEpoch }) => highestEpoch)).toStrictEqual([next.epoch, next.epoch]);
+      await claimed(next.epoch);
 
+      // The node is lost meanwhile, so endpoints on it leave: from here on nothing but the frozen one has a reason to write.
+      await kubectl([
+        ...['wait', '--for=condition=Ready=Unknown', `node/${nodeName}`, '--timeout=120s'],
+      ]);
       const published = await quiet();
+      const held = await Promise.all(haproxies.map((pod) => agents.state(pod)));
       signalContainer(before.pod, 'controller', 'SIGCONT');
       await waitFor(
         async () => sumOf(await metricsOf(before.pod, 'controller'), 'haptic_leader') === 0,

@@ -53,7 +53,7 @@ export const defaultController: ControllerSettings = {
     renewDeadlineMs: 20_000,
     retryPeriodMs: 5_000,
   },
-  configPublishing: { enabled: true, compressionThreshold: 2 ** 20 },
+  configPublishing: { enabled: true, compressionThreshold: 2 ** 16 },
 };
 
 /** The head of a configuration that every HAProxy accepts; `rest` follows in a frontend section. */
