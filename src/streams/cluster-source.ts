@@ -94,24 +94,32 @@ const servedAs = ({
   scope,
   options: { discovery, random },
 }: Part): Observable<ApiResource | undefined> =>
-  discovery.changes$.pipe(
-    startWith(undefined),
-    switchMap(() =>
-      discovery.byPlural(resource.apiVersions, resource.resources).pipe(
-        tap(() => scope.close('discovery')),
-        retryBackoff({
-          jitter: 0.5,
-          random,
-          retryAfter: (error) => (error instanceof KubeError ? error.retryAfterMs : undefined),
-          onRetry: ({ attempt, error }) => {
-            if (attempt < TOLD_AFTER_FAILURES || !(error instanceof KubeError)) return;
-            scope.open('discovery', discoveryFailing(resource, error));
-          },
-        }),
+  defer(() => {
+    // Over all look-ups: a server that swallows requests lets none of them fail often enough by itself.
+    let failures = 0;
+    return discovery.changes$.pipe(
+      startWith(undefined),
+      switchMap(() =>
+        discovery.byPlural(resource.apiVersions, resource.resources).pipe(
+          tap(() => {
+            failures = 0;
+            scope.close('discovery');
+          }),
+          retryBackoff({
+            jitter: 0.5,
+            random,
+            retryAfter: (error) => (error instanceof KubeError ? error.retryAfterMs : undefined),
+            onRetry: ({ error }) => {
+              failures += 1;
+              if (failures < TOLD_AFTER_FAILURES || !(error instanceof KubeError)) return;
+              scope.open('discovery', discoveryFailing(resource, error));
+            },
+          }),
+        ),
       ),
-    ),
-    distinctUntilChanged((left, right) => JSON.stringify(left) === JSON.stringify(right)),
-  );
+      distinctUntilChanged((left, right) => JSON.stringify(left) === JSON.stringify(right)),
+    );
+  });
 
 const absent = ({ resource, scope, options: { discovery } }: Part): Observable<WatchEvent> => {
   if (resource.optional) return concat(of<WatchEvent>({ type: 'Replaced', objects: [] }), NEVER);

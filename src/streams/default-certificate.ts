@@ -126,21 +126,21 @@ const instead = (pem: string | undefined): string =>
 const missing = (secret: CertificateName, pem: string | undefined): Problem =>
   problem(secret, {
     reason: 'DefaultCertificateMissing',
-    message: `the Secret of the default certificate does not exist; ${instead(pem)}`,
+    message: `the Secret of the default certificate does not exist; ${instead(pem)}.`,
     nextStep: 'Create it, or name another one with --default-certificate.',
   });
 
 const unusable = (secret: CertificateName, why: string, pem: string | undefined): Problem =>
   problem(secret, {
     reason: 'DefaultCertificateUnusable',
-    message: `the default certificate cannot be used: ${why}; ${instead(pem)}`,
+    message: `the default certificate cannot be used: ${why}; ${instead(pem)}.`,
     nextStep: 'Put a certificate and the key that belongs to it into tls.crt and tls.key.',
   });
 
 const unread = (secret: CertificateName): Problem =>
   problem(secret, {
     reason: 'DefaultCertificateUnread',
-    message: 'the Secret of the default certificate could not be read yet; nobody waits for it',
+    message: 'the Secret of the default certificate could not be read yet; nobody waits for it.',
     nextStep:
       'Allow the controller to get, list and watch secrets there; it is taken over when it is read.',
   });
