@@ -181,18 +181,26 @@ const withAgent = (
 export const readiness = (
   status: Status,
 ): { readonly ready: boolean; readonly reasons: readonly string[] } => {
-  const reasons: string[] = [];
-  if (status.shuttingDown) reasons.push('shutting down');
-  if (status.config === undefined) reasons.push('no valid configuration yet');
-  if (status.snapshot === undefined) reasons.push('watched resources have not synced yet');
-  else if (status.render === undefined) reasons.push('nothing rendered yet');
-  const agents = Object.values(status.agents);
-  if (status.leading && status.podsFound === undefined) reasons.push('HAProxy pods not known yet');
-  const needsPod = status.minPods > 0 || (status.leading && (status.podsFound ?? 0) > 0);
-  if (needsPod && !agents.some(({ confirmed }) => confirmed)) {
-    reasons.push('no apply confirmed by any HAProxy pod yet');
-  }
+  const reasons = [...missingInside(status), ...missingInFleet(status)];
   return { ready: reasons.length === 0, reasons };
+};
+
+const missingInside = ({ shuttingDown, config, snapshot, render }: Status): readonly string[] => {
+  const reasons: string[] = [];
+  if (shuttingDown) reasons.push('shutting down');
+  if (config === undefined) reasons.push('no valid configuration yet');
+  if (snapshot === undefined) reasons.push('watched resources have not synced yet');
+  else if (render === undefined) reasons.push('nothing rendered yet');
+  return reasons;
+};
+
+const missingInFleet = ({ leading, podsFound, minPods, agents }: Status): readonly string[] => {
+  const unknown = leading && podsFound === undefined ? ['HAProxy pods not known yet'] : [];
+  const needsPod = minPods > 0 || (leading && podsFound !== undefined && podsFound > 0);
+  const isConfirmedByOne = Object.values(agents).some(({ confirmed }) => confirmed);
+  return needsPod && !isConfirmedByOne
+    ? [...unknown, 'no apply confirmed by any HAProxy pod yet']
+    : unknown;
 };
 
 /**

@@ -272,7 +272,8 @@ describe.each(haproxyVersions())('runtime operations on HAProxy $version', ({ bi
       { kind: 'map_delete', map: 'maps/hosts.map', key: 'a.example' },
     ]);
     await sleep(2_300);
-    expect(await drift(bed)).toEqual(['haptic_agent_unverified_total 0']);
+    const none = ['haptic_agent_drift_found_total{kind="runtime"} 0'];
+    expect(await drift(bed)).toEqual([...none, 'haptic_agent_unverified_total 0']);
     expect((await bed.state()).haproxy.workerPid).toBe(pid);
     await runs([{ kind: 'server_weight', ...server('s1'), weight: 5 }]);
     await runs([{ kind: 'map_set', map: 'maps/hosts.map', key: awkward, value: 'x' }]);
