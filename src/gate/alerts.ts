@@ -99,9 +99,15 @@ export const judgeRun = (
     );
   }
   if (status !== 1) return inconclusive(`the checker ended with status ${String(status)}`, stderr);
-  if (!alerts.some(pointsAtUs)) return inconclusive('no alert names what is wrong', stderr);
+  if (!alerts.some(pointsAtUs)) return inconclusive(withoutName(stderr), stderr);
   return { result: 'refused', alerts };
 };
+
+/** What HAProxy prints where it has no memory for its message is `(null)`. */
+const withoutName = (stderr: string): string =>
+  /config : \(null\)/.test(stderr)
+    ? 'memory ran out, also for the message'
+    : 'no alert names what is wrong';
 
 const pointsAtUs = ({ place, names }: Alert): boolean => place !== undefined || names.length > 0;
 

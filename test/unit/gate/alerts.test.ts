@@ -126,6 +126,14 @@ describe('judgeRun', () => {
     expect(verdict).toEqual({ result: 'inconclusive', cause: 'out of memory.' });
   });
 
+  it('takes messages that HAProxy had no memory for as the lack of memory that they are', () => {
+    const alert = '[ALERT]    (1) : config : (null)';
+    expect(refuse(`${alert}${alert}`)).toEqual({
+      result: 'inconclusive',
+      cause: `memory ran out, also for the message: ${alert}${alert}`,
+    });
+  });
+
   it.each([
     "config : Proxy 'out of memory': unable to find required default_backend: 'permission denied'.",
     "config : parsing [/m/a:3] : unknown keyword 'x' out of memory 'y' in 'global' section",
