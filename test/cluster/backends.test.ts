@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { cluster, makeNamespace } from '../support/cluster.ts';
 import { install, type Installation } from '../support/installation.ts';
 import { Load } from '../support/load.ts';
-import { firstAnswer, hostOf, workload } from '../support/workload.ts';
+import { hostOf, servedByAll, workload } from '../support/workload.ts';
 
 const { kubectl, apply } = cluster();
 const NAME = 'echo';
@@ -16,7 +16,7 @@ beforeAll(async () => {
   namespace = await makeNamespace('shop');
   await apply(workload({ namespace, name: NAME, className: release.name, replicas: 1 }));
   await rolledOut();
-  await firstAnswer(release.url, hostOf(NAME));
+  await servedByAll(release.url, hostOf(NAME));
 });
 
 const rolledOut = (): Promise<string> =>

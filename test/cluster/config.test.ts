@@ -5,7 +5,7 @@ import { cluster, makeNamespace } from '../support/cluster.ts';
 import { waitFor } from '../support/haproxy.ts';
 import { install, type Installation } from '../support/installation.ts';
 import { Load } from '../support/load.ts';
-import { firstAnswer, hostOf, workload } from '../support/workload.ts';
+import { hostOf, servedByAll, workload } from '../support/workload.ts';
 
 const { kubectl, apply } = cluster();
 const WAIT = { timeoutMs: 150_000 };
@@ -17,7 +17,7 @@ beforeAll(async () => {
   release = await install('config');
   namespace = await makeNamespace('shop');
   await apply(workload({ namespace, name: 'echo', className: release.name }));
-  await firstAnswer(release.url, hostOf('echo'));
+  await servedByAll(release.url, hostOf('echo'));
 });
 
 interface Configuration {
@@ -76,7 +76,7 @@ const scaleTo = async (replicas: number): Promise<void> => {
   await kubectl(['scale', 'deployment/echo', '-n', namespace, `--replicas=${replicas}`]);
   await kubectl(['rollout', 'status', 'deployment/echo', '-n', namespace, '--timeout=120s']);
   const load = new Load({ url: release.url, host: hostOf('echo') });
-  await new Promise((resolve) => setTimeout(resolve, 4_000));
+  await waitFor(() => load.pods.size >= replicas, { ...WAIT, what: 'every pod to answer' });
   const { pods, failures } = await load.stop();
   expect(failures).toStrictEqual([]);
   expect(pods.size).toBeGreaterThanOrEqual(replicas);

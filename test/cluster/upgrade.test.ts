@@ -4,7 +4,7 @@ import { cluster, makeNamespace } from '../support/cluster.ts';
 import { waitFor } from '../support/haproxy.ts';
 import { install, type Installation } from '../support/installation.ts';
 import { Load } from '../support/load.ts';
-import { firstAnswer, hostOf, workload } from '../support/workload.ts';
+import { firstAnswer, hostOf, servedByAll, workload } from '../support/workload.ts';
 
 const { apply } = cluster();
 
@@ -14,7 +14,7 @@ beforeAll(async () => {
   release = await install('upgrade');
   const namespace = await makeNamespace('shop');
   await apply(workload({ namespace, name: 'echo', className: release.name, replicas: 2 }));
-  await firstAnswer(release.url, hostOf('echo'));
+  await servedByAll(release.url, hostOf('echo'));
 });
 
 const uids = async (): Promise<readonly string[]> =>

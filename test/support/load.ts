@@ -43,6 +43,11 @@ export class Load {
     return this.#failures;
   }
 
+  /** Names of the pods that have answered so far. */
+  get pods(): ReadonlySet<string> {
+    return this.#pods;
+  }
+
   /** Waits for what is on its way. */
   async stop(): Promise<LoadReport> {
     clearInterval(this.#timer);

@@ -108,3 +108,22 @@ export const firstAnswer = async (url: string, host: string): Promise<number> =>
   });
   return performance.now() - started;
 };
+
+/** New connections in a row that have to be answered: enough to meet each of a few load balancers. */
+const IN_A_ROW = 24;
+
+/**
+ * Waits until every load balancer serves a host. The first answer comes from one of them, and others may still be about
+ * to reload.
+ */
+export const servedByAll = async (url: string, host: string): Promise<void> => {
+  await waitFor(
+    async () => {
+      for (let count = 0; count < IN_A_ROW; count++) {
+        if ((await statusAt(url, host)) !== 200) return false;
+      }
+      return true;
+    },
+    { timeoutMs: 120_000, intervalMs: 100, what: `${host} at every load balancer` },
+  );
+};
