@@ -4,7 +4,7 @@
 # compares the two. The user is the one that HAProxy runs as in the pod they share.
 
 FROM --platform=$BUILDPLATFORM node:26-trixie-slim AS build
-WORKDIR /work
+WORKDIR /build
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json ./
@@ -20,7 +20,7 @@ RUN apt-get update \
   && apt-get install -y --no-install-recommends libatomic1 libstdc++6 \
   && rm -rf /var/lib/apt/lists/*
 COPY --from=node /usr/local/bin/node /usr/local/bin/node
-COPY --from=build /work/dist/agent.js /opt/haptic/dist/agent.js
+COPY --from=build /build/dist/agent.js /opt/haptic/dist/agent.js
 COPY LICENSE /opt/haptic/LICENSE
 USER 99:99
 STOPSIGNAL SIGTERM

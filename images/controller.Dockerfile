@@ -4,7 +4,7 @@
 # compares the two.
 
 FROM --platform=$BUILDPLATFORM node:26-trixie-slim AS build
-WORKDIR /work
+WORKDIR /build
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json ./
@@ -24,10 +24,10 @@ RUN apt-get update \
   && rm -rf /var/lib/apt/lists/*
 COPY --from=node /usr/local/bin/node /usr/local/bin/node
 COPY --from=haproxy /usr/local/sbin/haproxy /usr/local/sbin/haproxy
-COPY --from=build /work/dist/haptic.js /opt/haptic/dist/haptic.js
-COPY --from=build /work/dist/haptic.js.LEGAL.txt /opt/haptic/dist/haptic.js.LEGAL.txt
-COPY --from=build /work/dist/vet.js /opt/haptic/dist/vet.js
-COPY --from=build /work/dist/vet.js.LEGAL.txt /opt/haptic/dist/vet.js.LEGAL.txt
+COPY --from=build /build/dist/haptic.js /opt/haptic/dist/haptic.js
+COPY --from=build /build/dist/haptic.js.LEGAL.txt /opt/haptic/dist/haptic.js.LEGAL.txt
+COPY --from=build /build/dist/vet.js /opt/haptic/dist/vet.js
+COPY --from=build /build/dist/vet.js.LEGAL.txt /opt/haptic/dist/vet.js.LEGAL.txt
 COPY libraries /opt/haptic/libraries
 COPY LICENSE /opt/haptic/LICENSE
 USER 65532:65532

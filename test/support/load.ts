@@ -38,11 +38,6 @@ export class Load {
     this.#timer = setInterval(() => this.#ask(), 1_000 / (options.perSecond ?? 40));
   }
 
-  /** Failures so far. */
-  get failures(): readonly string[] {
-    return this.#failures;
-  }
-
   /** Names of the pods that have answered so far. */
   get pods(): ReadonlySet<string> {
     return this.#pods;

@@ -27,7 +27,7 @@ function copies(lines: readonly string[]): string[] {
     if (found === null) return [];
     const [, stage, source = '', to = ''] = found;
     const isProgram = stage === 'node' || stage === 'haproxy';
-    return [`${isProgram ? stage : source.replace(/^\/work\//, '')} → ${to}`];
+    return [`${isProgram ? stage : source.replace(/^\/build\//, '')} → ${to}`];
   });
 }
 
