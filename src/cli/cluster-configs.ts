@@ -21,13 +21,15 @@ export interface ClusterConfigsOptions {
   readonly libraries: readonly Library[];
   readonly client: KubeClient;
   readonly resources: ResourceSource;
+  /** A source for one vetting alone. */
+  readonly vettedResources: () => ResourceSource;
   /** A checker of its own: the gate goes on checking meanwhile. */
   readonly check: HaproxyChecker['check'];
 }
 
 /** The vetted configurations of a replica, all anew for another default certificate, or another version of the fleet. */
 export const clusterConfigs = (options: ClusterConfigsOptions): Observable<ConfigEvent> => {
-  const { flags, client, resources, check } = options;
+  const { flags, client, resources, vettedResources, check } = options;
   const config = { namespace: flags.namespace, name: flags.config };
   const compileSettings = ([pem, haproxyVersion]: readonly [
     string | undefined,
@@ -53,7 +55,13 @@ export const clusterConfigs = (options: ClusterConfigsOptions): Observable<Confi
         libraries: options.libraries,
         digest: sha256,
         overrides: { watchNamespaces: flags.watchNamespaces },
-        vet: (one) => vetConfig(one, { program: vetProgram(), resources, check, settings }),
+        vet: (one) =>
+          vetConfig(one, {
+            program: vetProgram(),
+            resources: vettedResources(),
+            check,
+            settings,
+          }),
         stored$: loadAcceptedConfig(client, config),
       }),
     ),

@@ -113,6 +113,7 @@ export const inCluster = (settings: ClusterSettings): Observable<never> =>
       ...settings,
       client,
       resources,
+      vettedResources: () => clusterSource({ client, discovery, random }),
       certificate$,
       version$: fleetVersion({
         client: agents,

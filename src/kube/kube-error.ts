@@ -75,3 +75,12 @@ const membersOf = (value: unknown): Readonly<Record<string, unknown>> =>
 /** API servers send whole seconds; a date is not understood. */
 const waitOf = (retryAfter: string | undefined): number | undefined =>
   retryAfter !== undefined && /^\d{1,6}$/.test(retryAfter) ? Number(retryAfter) * 1_000 : undefined;
+
+/**
+ * Longest wait in milliseconds before a request that failed is tried again: 5 s while the API server cannot be reached,
+ * for asking costs nobody anything and everybody waits for it to be back; 30 s after anything that it answered.
+ */
+export const longestWaitMs = (error: unknown): number =>
+  error instanceof KubeError && (error.code === 'unreachable' || error.code === 'timeout')
+    ? 5_000
+    : 30_000;

@@ -36,8 +36,11 @@ export interface Retry {
 export interface RetryBackoffOptions {
   /** First wait in milliseconds. Default 500. */
   readonly initialMs?: number;
-  /** Longest wait in milliseconds, also for one the server asks. Default 30000. */
-  readonly maxMs?: number;
+  /**
+   * Longest wait in milliseconds, also for one the server asks; a function gives it for each error (`undefined` for a
+   * completion). Default 30000.
+   */
+  readonly maxMs?: number | ((error: unknown) => number);
   /** By how much each wait is longer than the one before. Default 2. */
   readonly factor?: number;
   /** Share of the wait, 0 to 1, that `random` may take off. Default 0. */
@@ -82,6 +85,8 @@ export interface RetryBackoffOptions {
 export function retryBackoff<T>(options: RetryBackoffOptions = {}): MonoTypeOperatorFunction<T> {
   const settings = { ...defaults, ...options };
   const { shouldRetry, retryAfter, resetAfterMs } = settings;
+  const maxMs = (error: unknown): number =>
+    typeof settings.maxMs === 'number' ? settings.maxMs : settings.maxMs(error);
   return (source) =>
     defer(() => {
       let attempt = 0;
@@ -90,7 +95,7 @@ export function retryBackoff<T>(options: RetryBackoffOptions = {}): MonoTypeOper
       const wait = (error: unknown, leastMs: number): Observable<0> => {
         const now = asyncScheduler.now();
         if (firstValueAt !== undefined && now - firstValueAt >= resetAfterMs) attempt = 0;
-        const delayMs = delay(settings, attempt, leastMs);
+        const delayMs = delay({ ...settings, maxMs: maxMs(error) }, attempt, leastMs);
         attempt += 1;
         options.onRetry?.({ attempt, delayMs, error });
         return timer(delayMs);
@@ -111,9 +116,9 @@ export function retryBackoff<T>(options: RetryBackoffOptions = {}): MonoTypeOper
     });
 }
 
-type Waits = Required<
-  Pick<RetryBackoffOptions, 'initialMs' | 'maxMs' | 'factor' | 'jitter' | 'random'>
->;
+type Waits = Required<Pick<RetryBackoffOptions, 'initialMs' | 'factor' | 'jitter' | 'random'>> & {
+  readonly maxMs: number;
+};
 
 /** The wait in milliseconds after `attempt` attempts, at least `leastMs` but never above `maxMs`. */
 function delay(waits: Waits, attempt: number, leastMs: number): number {

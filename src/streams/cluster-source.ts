@@ -16,6 +16,7 @@ import {
 import type { ApiResource } from '../kube/api-resource.ts';
 import { KubeError, type KubeClient } from '../kube/client.ts';
 import type { KubeDiscovery } from '../kube/discovery.ts';
+import { longestWaitMs } from '../kube/kube-error.ts';
 import { retryBackoff } from '../operators/retry-backoff.ts';
 import { shareLatest } from '../operators/share-latest.ts';
 import type { ResourceSource } from '../ports.ts';
@@ -106,6 +107,7 @@ const servedAs = ({
             scope.close('discovery');
           }),
           retryBackoff({
+            maxMs: longestWaitMs,
             jitter: 0.5,
             random,
             retryAfter: (error) => (error instanceof KubeError ? error.retryAfterMs : undefined),

@@ -15,6 +15,7 @@ import {
 } from 'rxjs';
 import { type ApiResource, collectionPath } from '../kube/api-resource.ts';
 import { KubeError, type KubeClient, type KubeRequest } from '../kube/client.ts';
+import { longestWaitMs } from '../kube/kube-error.ts';
 import { failOnSilence } from '../operators/fail-on-silence.ts';
 import { retryBackoff } from '../operators/retry-backoff.ts';
 import { type KubeObject, objectKey } from '../snapshot/objects.ts';
@@ -72,7 +73,7 @@ const SHORTEST_WATCH_MS = 1_000;
 /**
  * Lists a collection and watches it from there on: one `Replaced` with everything, then single changes; another `Replaced`
  * whenever the server has forgotten where we were. It neither errors nor completes: what fails is tried again, after 0.5 s
- * to 30 s with jitter, and starts over at 0.5 s after a minute that went well. A wait that the server asks for is kept, up
+ * to 30 s with jitter (5 s while the server cannot be reached), and starts over at 0.5 s after a minute that went well. A wait that the server asks for is kept, up
  * to 30 s.
  *
  * Lists are paged and ask for no version, so each is at least as new as everything seen before it; a list at version 0
@@ -123,7 +124,7 @@ export const listWatch = (options: ListWatchOptions): Observable<WatchEvent> =>
       }),
       retryBackoff({
         initialMs: 500,
-        maxMs: 30_000,
+        maxMs: longestWaitMs,
         jitter: 0.5,
         random,
         resetAfterMs: 60_000,

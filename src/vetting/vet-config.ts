@@ -17,6 +17,7 @@ import {
   startWith,
   switchMap,
   take,
+  takeUntil,
   takeWhile,
   throwError,
   timeout,
@@ -33,15 +34,16 @@ import type { KubeObject } from '../snapshot/objects.ts';
 import type { Problem } from '../snapshot/problem.ts';
 import type { WatchedResource, WatchEvent } from '../snapshot/watch.ts';
 import type { CompileSettings } from '../streams/compile-config.ts';
-import { ChildEnded, type ChildLimits, converse } from './conversation.ts';
+import { type ChildLimits, converse } from './conversation.ts';
 import type { Findings, FromVetter, ToVetter } from './messages.ts';
 import { receivedLeaf, receivedRender } from './transfer.ts';
+import { broken, tooSlow, unlisted } from './vet-problems.ts';
 
 /** What vetting needs. */
 export interface VetOptions {
   /** JavaScript file of the process that vets. */
   readonly program: string;
-  /** Where the objects come from that are rendered. */
+  /** Where the objects come from that are rendered; nobody else's, so that its problems are those of this configuration. */
   readonly resources: ResourceSource;
   /** HAProxy's checker, one of its own: the gate goes on checking meanwhile. No verdict is ever reused (S63). */
   readonly check: (render: Checkable) => Observable<Checked>;
@@ -129,7 +131,7 @@ const answers = (
   };
 };
 
-/** One list of each kind, in parts, so that the event loop gets its turns. */
+/** One list of each kind, in parts, so that the event loop gets its turns. What cannot be listed at all ends it at once. */
 const objects = (
   watched: readonly WatchedResource[],
   source: ResourceSource,
@@ -142,9 +144,16 @@ const objects = (
         take(1),
         timeout({
           first: listMs,
-          with: () => throwError(() => new Refusal(unlisted(resource, listMs))),
+          with: () => throwError(() => new Refusal([unlisted(resource, listMs)])),
         }),
         mergeMap((event) => from(partsOf(resource.name, event))),
+      ),
+    ),
+  ).pipe(
+    takeUntil(
+      source.problems$.pipe(
+        map((problems) => problems.filter(({ severity }) => severity === 'error')),
+        mergeMap((errors) => (errors.length === 0 ? EMPTY : throwError(() => new Refusal(errors)))),
       ),
     ),
   );
@@ -213,11 +222,11 @@ const toJudgement = (verdict: Verdict): Judgement => {
 
 /** What ends a vetting from outside. */
 class Refusal extends Error {
-  readonly problem: Problem;
-  constructor(problem: Problem) {
-    super(problem.message);
+  readonly problems: readonly Problem[];
+  constructor(problems: readonly Problem[]) {
+    super(problems.map(({ message }) => message).join(' '));
     this.name = 'Refusal';
-    this.problem = problem;
+    this.problems = problems;
   }
 }
 
@@ -242,7 +251,7 @@ const inTime =
     );
 
 const lateAfter = (ms: number, phase: string): Observable<never> =>
-  timer(ms).pipe(mergeMap(() => throwError(() => new Refusal(tooSlow(phase, ms)))));
+  timer(ms).pipe(mergeMap(() => throwError(() => new Refusal([tooSlow(phase, ms)]))));
 
 /** The findings, also when the child gives none. */
 const explained =
@@ -257,43 +266,9 @@ const explained =
         }),
         map(({ problems, mayPass }) => ({ problems, mayPass })),
         catchError((error: unknown) => {
-          const problem =
-            error instanceof Refusal ? error.problem : broken(error, busyWith, limits);
-          return of<Findings>({ problems: [problem], mayPass: true });
+          const problems =
+            error instanceof Refusal ? error.problems : [broken(error, busyWith, limits)];
+          return of<Findings>({ problems, mayPass: true });
         }),
       );
     });
-
-const seconds = (ms: number): string => `${ms / 1_000} s`;
-
-const tooSlow = (phase: string, phaseMs: number): Problem => ({
-  severity: 'error',
-  reason: 'ConfigTooSlow',
-  message: `${phase} took longer than ${seconds(phaseMs)} and was ended.`,
-  nextStep: 'Look for a loop that has no end or grows with the square of the objects.',
-});
-
-const unlisted = ({ name, apiVersions, resources }: WatchedResource, listMs: number): Problem => ({
-  severity: 'error',
-  reason: 'ObjectsNotListed',
-  message: `The objects of watchedResources.${name} (${resources} in ${apiVersions.join(', ')}) could not be listed within ${seconds(listMs)}.`,
-  nextStep: 'Check that the resource exists and that the controller may list and watch it.',
-});
-
-const broken = (error: unknown, busyWith: string, { heapMb }: VetLimits): Problem => {
-  if (error instanceof ChildEnded && error.outOfMemory) {
-    return {
-      severity: 'error',
-      reason: 'ConfigTooLarge',
-      message: `${busyWith} needed more than ${heapMb} MiB of memory and was ended.`,
-      nextStep: 'Look for a loop or a recursion that makes ever more text.',
-    };
-  }
-  const cause = error instanceof Error ? error.message : String(error);
-  return {
-    severity: 'error',
-    reason: 'ConfigNotVetted',
-    message: `${busyWith} was not completed: ${cause}.`,
-    nextStep: 'Nothing to do if it passes by itself; else the installation is broken.',
-  };
-};

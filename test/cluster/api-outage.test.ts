@@ -71,10 +71,12 @@ test.runIf(machines !== undefined)(
     }
     await kubectl(['scale', 'deployment/echo', '-n', namespace, '--replicas=3']);
     await kubectl(['rollout', 'status', 'deployment/echo', '-n', namespace, '--timeout=120s']);
-    await new Promise((resolve) => setTimeout(resolve, 5_000));
+    await waitFor(() => load.pods.size === 3, {
+      timeoutMs: 60_000,
+      what: 'the third pod to answer',
+    });
     const report = await load.stop();
     console.log(`${report.requests} requests, ${report.failures.length} not 200`);
     expect(report.failures).toStrictEqual([]);
-    expect(report.pods.size).toBe(3);
   },
 );

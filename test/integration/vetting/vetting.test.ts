@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { lastValueFrom, NEVER, of } from 'rxjs';
+import { delay, lastValueFrom, map, NEVER, of, timer } from 'rxjs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { chunkText } from '../../../src/cells/chunk.ts';
 import { vetProgram } from '../../../src/cli/programs.ts';
@@ -205,6 +205,27 @@ describe('vetConfig', () => {
       message:
         'The objects of watchedResources.secrets (secrets in v1) could not be listed within 0.5 s.',
     });
+  });
+
+  it('tells at once what a source says cannot be listed', async () => {
+    const error = { severity: 'error', reason: 'WatchForbidden', nextStep: 'Allow it.' } as const;
+    const errors = ['services', 'secrets'].map((message) => ({ ...error, message }));
+    const warning = { ...error, severity: 'warning', message: 'ingresses' } as const;
+    const resources: ResourceSource = {
+      problems$: timer(10).pipe(map(() => [warning, ...errors])),
+      watch: () => NEVER,
+    };
+    const findings = await vetted({}, { resources });
+    expect(findings).toStrictEqual({ problems: errors, mayPass: true });
+  });
+
+  it('waits when a source says only that something fails for now', async () => {
+    const problem = { reason: 'WatchFailing', message: 'secrets', nextStep: '' } as const;
+    const resources: ResourceSource = {
+      problems$: of([{ ...problem, severity: 'warning' }]),
+      watch: (resource) => sourceOf(OBJECTS).watch(resource).pipe(delay(50)),
+    };
+    expect(reasons(await vetted({}, { resources }))).toStrictEqual([]);
   });
 
   it('asks HAProxy again when it could not judge, and gives up in the end', async () => {

@@ -124,7 +124,7 @@ describe('retryBackoff', () => {
     }),
   );
 
-  it.each(['shouldRetry', 'retryAfter', 'onRetry', 'random'] as const)(
+  it.each(['shouldRetry', 'retryAfter', 'maxMs', 'onRetry', 'random'] as const)(
     'passes an error thrown by %s',
     (culprit) => {
       inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
@@ -148,6 +148,13 @@ describe('retryBackoff', () => {
 
   it('waits at the longest however often it has tried', () => {
     expect(waitsOf({ initialMs: 1, maxMs: 2 }, 2000).at(-1)).toBe(2);
+  });
+
+  it('takes the longest wait of each error, and goes on doubling below it', () => {
+    const longest = [1, 1, 1, 1, 900, 3];
+    expect(waitsOf({ initialMs: 100, maxMs: () => longest.shift()! }, 6)).toStrictEqual([
+      1, 1, 1, 1, 900, 3,
+    ]);
   });
 
   it('takes off a random share of the wait', () => {

@@ -78,12 +78,17 @@ const times = (asked: readonly Asked[], verb: Asked['verb']): readonly number[] 
 
 describe('back-off', () => {
   it('R14: the wait doubles from 0.5 s to 30 s', () => {
-    const { delays } = run({
-      lists: () => throwError(() => failure('unreachable')),
-      forMs: 120_000,
-    });
+    const { delays } = run({ lists: () => throwError(() => failure('server')), forMs: 120_000 });
     expect(delays.map((ms) => ms / SECOND)).toStrictEqual([0.5, 1, 2, 4, 8, 16, 30, 30, 30]);
   });
+
+  it.each(['unreachable', 'timeout'] as const)(
+    'R14 R12: a server that cannot be reached (%s) is asked again after 5 s at most',
+    (code) => {
+      const { delays } = run({ lists: () => throwError(() => failure(code)), forMs: 23_000 });
+      expect(delays.map((ms) => ms / SECOND)).toStrictEqual([0.5, 1, 2, 4, 5, 5, 5, 5]);
+    },
+  );
 
   it('R14: the jitter takes off up to half of a wait', () => {
     const failing = () => throwError(() => failure('unreachable'));
