@@ -7,6 +7,7 @@ import {
   map,
   merge,
   type Observable,
+  Subject,
   switchMap,
   take,
   takeUntil,
@@ -20,6 +21,7 @@ import { isType, type Desired, type Notification, type Ports } from './ports.ts'
 import type { Render } from './render/render.ts';
 import { agents } from './sinks/agents.ts';
 import { gate, isLevel, isNotification, withSettings } from './streams/gate.ts';
+import { type GateVerdict, tellVerdicts, verdictsFrom } from './streams/quarantine.ts';
 import { reconcile } from './streams/reconcile.ts';
 
 /**
@@ -39,6 +41,12 @@ export const controller = (ports: Ports): Observable<Notification> =>
     const problems$ = open(ports.resources.problems$);
     const pods$ = open(ports.pods$).pipe(shareLatest());
     const leader$ = open(ports.leader$).pipe(shareLatest());
+    const { resources: source, searchCheck: search = ports.check } = ports;
+    const stored$ = ports.storedQuarantine$ ?? EMPTY;
+
+    // What the gate says of a render goes back to where renders are made: objects at fault are left out (R6).
+    const given$ = new Subject<GateVerdict>();
+    const verdict$ = verdictsFrom(given$);
 
     // Configurations and objects → renders. A new configuration takes over without a gap (G13).
     const reconciled$ = config$.pipe(
@@ -47,9 +55,13 @@ export const controller = (ports: Ports): Observable<Notification> =>
           event$.pipe(filter(isRefusal), map(refusal)),
           event$.pipe(
             filter(isEngine),
-            handOver((event) => reconcile(event, ports.resources, open), {
-              ready: isType('Rendered'),
-            }),
+            handOver(
+              (event) =>
+                reconcile(event, { source, verdict$, stored$, leader$, check: search, open }),
+              {
+                ready: isType('Rendered'),
+              },
+            ),
           ),
         ),
       ),
@@ -72,7 +84,7 @@ export const controller = (ports: Ports): Observable<Notification> =>
             shareLatest(),
           );
           return merge(
-            gate$.pipe(filter(isNotification)),
+            gate$.pipe(filter(isNotification), tellVerdicts(given$)),
             desired$.pipe(map((desired): Notification => ({ type: 'Deploying', desired }))),
             agents(desired$, { client: ports.agents, pods$, closing$ }),
           );

@@ -21,6 +21,8 @@ import type { ContentOutcome } from './snapshot/content.ts';
 import type { ObjectKey, ObjectRef } from './snapshot/objects.ts';
 import type { Problem } from './snapshot/problem.ts';
 import type { Snapshot } from './snapshot/snapshot.ts';
+import type { Quarantined } from './quarantine/quarantine.ts';
+import type { StoredQuarantine } from './quarantine/stored.ts';
 import type { WatchedResource, WatchEvent } from './snapshot/watch.ts';
 
 /** Where objects come from: a directory of manifests, or the API server. */
@@ -43,6 +45,10 @@ export interface RenderEngine extends EngineFacts {
    * without effect outside; cells it finished are kept for the next render.
    */
   render(snapshot: Snapshot): Observable<RenderResult>;
+  /** What the cells made for an object have read in the newest snapshot, as `TemplateEngine.readsFor`. */
+  readsFor(object: ObjectRef): ReadonlySet<string>;
+  /** Another renderer of the same configuration, which knows nothing of what this one rendered. */
+  fork(): RenderEngine;
 }
 
 /** Where a configuration comes from; nothing of it for one that is not the object's newest state. */
@@ -102,6 +108,10 @@ export interface Ports {
   readonly leader$: Observable<Leadership>;
   readonly agents: AgentClient;
   readonly check: Checker;
+  /** The same, beside the gate's checks: for the search of objects at fault. Default: `check`. */
+  readonly searchCheck?: Checker;
+  /** What was in quarantine before, for a start and for each term. Cold; never errors. Default: nothing. */
+  readonly storedQuarantine$?: Observable<StoredQuarantine>;
   /** Version of the HAProxy that `check` asks; absent: that of every pod. */
   readonly checkerVersion?: string | undefined;
   /** Emits once: no new work, what is in flight may end, then everything completes. */
@@ -164,6 +174,17 @@ export type Notification =
       readonly accepted: Digest | undefined;
     }
   | { readonly type: 'Checked'; readonly checked: Checked }
+  /** The gate's newest accepted render; also when it is the same plan from a newer snapshot. */
+  | { readonly type: 'Accepted'; readonly render: Render }
+  /** A render that the gate holds back, or takes back, because HAProxy refuses its plan. */
+  | { readonly type: 'Refused'; readonly render: Render; readonly problems: readonly Problem[] }
+  /** The objects that are not rendered as they are, since the list changed. */
+  | {
+      readonly type: 'Quarantine';
+      readonly objects: readonly Quarantined[];
+      /** What is to be kept of it for whoever takes over. */
+      readonly stored: () => StoredQuarantine;
+    }
   | {
       readonly type: 'Reverting';
       readonly refused: readonly Digest[];

@@ -1,6 +1,6 @@
 /**
- * The process that vets one configuration, started by the controller with an IPC channel and limits of memory and time.
- * It holds objects of the cluster and rights to nothing, and ends when the controller does.
+ * The process that vets one configuration, started by the controller or a command with an IPC channel and limits of
+ * memory and time. It holds objects of the cluster and rights to nothing, and ends when who started it does.
  */
 import type { FromVetter, ToVetter } from './vetting/messages.ts';
 import { vet } from './vetting/vetter.ts';
@@ -32,5 +32,5 @@ const send = (message: FromVetter): Promise<void> =>
     });
   });
 
-await vet({ send, receive });
+await vet({ send, receive }, () => performance.now());
 process.disconnect?.();

@@ -2,6 +2,7 @@
  * Memoised cells: what a cell made, for which argument, and what it read meanwhile. A reverse index leads from a read
  * to the cells that made it, so that a change costs the cells it concerns and no scan over all of them.
  */
+import { PersistentMap } from './persistent-map.ts';
 
 /** Names one thing that can be read, at the grain of an object or an index bucket. */
 export interface Read {
@@ -55,11 +56,12 @@ interface Kept<Result> extends Cell<Result> {
   readonly handle: CellHandle | undefined;
 }
 
-/** Cells of one collection by key, with the keys that have become invalid since {@link Slot.settle}. */
+/** Cells of one collection by key, with the keys whose cells are not those of the last {@link Slot.settle}. */
 export class Slot<Result> {
   readonly #index: CellIndex;
   readonly #cells = new Map<string, Kept<Result>>();
-  readonly #stale = new Set<string>();
+  #collection: PersistentMap<unknown> = PersistentMap.EMPTY;
+  readonly #unsettled = new Set<string>();
 
   constructor(index: CellIndex) {
     this.#index = index;
@@ -69,9 +71,9 @@ export class Slot<Result> {
     return this.#cells.size;
   }
 
-  /** Keys whose cells were dropped because something they read has changed. */
-  get stale(): ReadonlySet<string> {
-    return this.#stale;
+  /** Keys whose results of the last settle no longer hold: what they read has changed, or another cell took their place. */
+  get unsettled(): ReadonlySet<string> {
+    return this.#unsettled;
   }
 
   /** The result for this argument if it is still valid. */
@@ -82,6 +84,7 @@ export class Slot<Result> {
 
   keep(key: string, made: { argument: unknown; result: Result; reads: Reads }): Cell<Result> {
     this.drop(key);
+    this.#unsettled.add(key);
     const { argument, result } = made;
     const { seen } = made.reads;
     if (seen.size === 0) {
@@ -96,6 +99,11 @@ export class Slot<Result> {
     return cell;
   }
 
+  /** All of them, in no stated order. */
+  cells(): Iterable<Cell<Result>> {
+    return this.#cells.values();
+  }
+
   drop(key: string): void {
     const cell = this.#cells.get(key);
     if (cell === undefined) return;
@@ -104,19 +112,36 @@ export class Slot<Result> {
     for (const read of cell.reads) this.#index.unwatch(read, cell.handle);
   }
 
-  invalidate(key: string): void {
-    this.drop(key);
-    this.#stale.add(key);
+  /**
+   * Drops the cells of what has left the collection, also when no render of it was ever finished. Costs the differences
+   * from the collection of the last call.
+   *
+   * @param settled collection at the last {@link Slot.settle}: the result of a key in it no longer holds
+   */
+  follow(collection: PersistentMap<unknown>, settled: PersistentMap<unknown>): void {
+    for (const { key, after } of collection.differences(this.#collection)) {
+      if (after !== undefined) continue;
+      this.drop(key);
+      // Should the same element come back, what it read may have changed meanwhile.
+      if (settled.has(key)) this.#unsettled.add(key);
+      else this.#unsettled.delete(key);
+    }
+    this.#collection = collection;
   }
 
-  /** Everything stale has been taken into a finished render. */
+  invalidate(key: string): void {
+    this.drop(key);
+    this.#unsettled.add(key);
+  }
+
+  /** Everything unsettled has been taken into a finished render. */
   settle(): void {
-    this.#stale.clear();
+    this.#unsettled.clear();
   }
 
   clear(): void {
     for (const key of [...this.#cells.keys()]) this.drop(key);
-    this.#stale.clear();
+    this.#unsettled.clear();
   }
 }
 
@@ -134,10 +159,6 @@ export class CellIndex {
   /** Distinct things that living cells have read. */
   get size(): number {
     return this.#watched.size;
-  }
-
-  keys(): Iterable<string> {
-    return this.#watched.keys();
   }
 
   has(read: string): boolean {

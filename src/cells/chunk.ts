@@ -9,6 +9,8 @@ export interface Chunk {
   readonly lines: number;
   readonly text: string | undefined;
   readonly children: readonly Chunk[];
+  /** Levels of nodes: 0 is a leaf, 1 a node of leaves. */
+  readonly depth: number;
   /** Of a leaf: where its text comes from; this folder does not look into it. */
   readonly origin?: object;
 }
@@ -16,12 +18,12 @@ export interface Chunk {
 const NONE: readonly Chunk[] = [];
 
 /** No text at all. */
-export const EMPTY_CHUNK: Chunk = { size: 0, lines: 0, text: '', children: NONE };
+export const EMPTY_CHUNK: Chunk = { size: 0, lines: 0, text: '', children: NONE, depth: 0 };
 
 /** A leaf of the tree. `origin` is carried along for whoever explains lines. */
 export const leaf = (text: string, origin?: object): Chunk => {
   if (text === '') return EMPTY_CHUNK;
-  const base = { size: utf8Size(text), lines: countLines(text), text, children: NONE };
+  const base = { size: utf8Size(text), lines: countLines(text), text, children: NONE, depth: 0 };
   return origin === undefined ? base : { ...base, origin };
 };
 
@@ -30,13 +32,23 @@ export const concat = (children: readonly Chunk[]): Chunk => {
   const [first] = children;
   if (first === undefined) return EMPTY_CHUNK;
   if (children.length === 1) return first;
-  let [size, lines] = [0, 0];
+  let [size, lines, depth] = [0, 0, 0];
   for (const child of children) {
     size += child.size;
     lines += child.lines;
+    depth = Math.max(depth, child.depth);
   }
-  return { size, lines, text: undefined, children };
+  return { size, lines, text: undefined, children, depth: depth + 1 };
 };
+
+/** {@link concat}; the node `before` when it has these children, so that what is known of it stays known. */
+export const concatLike = (before: Chunk | undefined, children: readonly Chunk[]): Chunk =>
+  before !== undefined &&
+  before.children.length === children.length &&
+  children.length > 0 &&
+  children.every((child, index) => child === before.children[index])
+    ? before
+    : concat(children);
 
 /** The strings of all leaves in order; their concatenation is the text. */
 export function* chunkTexts(chunk: Chunk): Generator<string> {

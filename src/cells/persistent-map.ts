@@ -89,7 +89,8 @@ export class PersistentMap<V> {
     before: PersistentMap<V>,
   ): Generator<{ key: string; before: V | undefined; after: V | undefined }> {
     for (let index = 0; index < SHARDS; index += 1) {
-      const [old, now] = [before.#shards[index] ?? EMPTY_SHARD, this.#shards[index] ?? EMPTY_SHARD];
+      const old: Shard<V> = before.#shards[index] ?? EMPTY_SHARD;
+      const now: Shard<V> = this.#shards[index] ?? EMPTY_SHARD;
       if (old === now) continue;
       for (const [key, value] of now) {
         if (old.get(key) !== value) yield { key, before: old.get(key), after: value };

@@ -8,6 +8,7 @@ import { gzipTexts } from '../sinks/gzip-texts.ts';
 import { ingressStatus } from '../sinks/ingress-status.ts';
 import { publisher } from '../sinks/publisher.ts';
 import { storeAcceptedConfig } from '../sinks/store-accepted-config.ts';
+import { storeQuarantine } from '../sinks/store-quarantine.ts';
 import { templateStatus } from '../sinks/template-status.ts';
 import type { RunSettings } from './run-settings.ts';
 
@@ -35,6 +36,7 @@ export const clusterObservers = ({
   return [
     configStatus({ ...write, now: () => new Date().toISOString() }),
     storeAcceptedConfig(write),
+    storeQuarantine(write),
     events({ ...write, config: owner, identity: flags.identity, now: Date.now }),
     templateStatus({ ...write, discovery }),
     publisher({ ...write, owner, compress: gzipTexts, publishing$, now: Date.now }),

@@ -8,7 +8,10 @@ export const EXIT = { good: 0, badInput: 1, couldNotRun: 2 } as const;
 export interface Terminal {
   readonly out: (text: string) => void;
   readonly err: (text: string) => void;
+  /** Whether `out` is a terminal. */
   readonly isTerminal: boolean;
+  /** Whether `err` is a terminal. Default false. */
+  readonly errIsTerminal?: boolean;
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Aborts when the user wants the command to end. */
   readonly signal: AbortSignal;

@@ -1,4 +1,5 @@
 import { CommandError, type Option, type Terminal, type Values } from './command.ts';
+import type { VetterLimits } from '../vetting/supervised.ts';
 import type { CompileOptions } from './compile.ts';
 import { findHaproxy } from './haproxy-binary.ts';
 import { portOf } from './ports.ts';
@@ -18,7 +19,27 @@ export const COMPILE_OPTIONS: Readonly<Record<string, Option>> = {
   },
   'http-port': { type: 'string', value: 'PORT', help: 'plain HTTP (default: as configured)' },
   'https-port': { type: 'string', value: 'PORT', help: 'HTTPS (default: as configured)' },
+  timeout: {
+    type: 'string',
+    value: 'SECONDS',
+    default: '30',
+    help: 'longest time for compiling, for rendering, and for one test',
+  },
+  memory: {
+    type: 'string',
+    value: 'MIB',
+    default: '512',
+    help: 'most memory that the templates may take',
+  },
 };
+
+/** How the commands that render once do so. */
+export interface OneShotOptions extends CompileOptions {
+  /** Of the process that renders. */
+  readonly limits: VetterLimits;
+  /** Aborts when the user wants the command to end. */
+  readonly signal: AbortSignal;
+}
 
 /** Stands for the default certificate where nothing is served: the shape of one, and no key in it. */
 const PLACEHOLDER = ['CERTIFICATE', 'PRIVATE KEY']
@@ -27,12 +48,36 @@ const PLACEHOLDER = ['CERTIFICATE', 'PRIVATE KEY']
 
 export const compileOptions = async (
   values: Values,
-  { environment }: Terminal,
-): Promise<CompileOptions> => ({
+  { environment, signal }: Terminal,
+): Promise<OneShotOptions> => ({
   overrides: { baseDir: baseDirOf(values['base-dir']), extraContext: portsOf(values) },
   haproxyVersion: await versionOf(values['haproxy-version'], environment),
   defaultCertificate: PLACEHOLDER,
+  limits: limitsOf(values),
+  signal,
 });
+
+/** Processor time beside that of compiling and rendering, in seconds. */
+const START_SECONDS = 60;
+
+const limitsOf = (values: Values): VetterLimits => {
+  const seconds = wholeNumber('timeout', values['timeout'], { from: 1, to: 3_600 });
+  return {
+    phaseMs: seconds * 1_000,
+    heapMb: wholeNumber('memory', values['memory'], { from: 32, to: 65_536 }),
+    cpuSeconds: START_SECONDS + 3 * seconds,
+  };
+};
+
+const wholeNumber = (
+  flag: string,
+  value: unknown,
+  { from, to }: { readonly from: number; readonly to: number },
+): number => {
+  const number = /^\d{1,6}$/.test(String(value)) ? Number(value) : Number.NaN;
+  if (number >= from && number <= to) return number;
+  throw new CommandError(`--${flag} takes a whole number from ${String(from)} to ${String(to)}`);
+};
 
 const baseDirOf = (value: unknown): string => {
   if (typeof value === 'string' && value.startsWith('/')) return value;

@@ -2,8 +2,9 @@ import { catchError, from, map, type Observable, of, switchMap } from 'rxjs';
 import { sha256 } from '../digest.ts';
 import type { ConfigEvent, ResourceSource } from '../ports.ts';
 import type { ConfigOverrides } from '../render/config/layers.ts';
-import type { ParsedConfig } from '../render/config/parse-config.ts';
-import { compileConfig } from '../streams/compile-config.ts';
+import type { ParseConfigOptions, ParsedConfig } from '../render/config/parse-config.ts';
+import type { TemplateConfig } from '../render/config/template-config.ts';
+import { compileConfig, type CompileSettings } from '../streams/compile-config.ts';
 import { directoryConfig } from '../streams/config.ts';
 import { loadLibraries } from '../streams/libraries.ts';
 import { renderEngine } from '../streams/render-engine.ts';
@@ -23,36 +24,43 @@ export const compiledConfigs = (
   source: ResourceSource,
   options: CompileOptions,
 ): Observable<ConfigEvent> =>
-  from(loadLibraries(librariesDirectory())).pipe(
-    switchMap((loaded): Observable<ParsedConfig> =>
-      loaded.ok
-        ? directoryConfig(source, {
-            libraries: loaded.libraries,
-            digest: sha256,
-            overrides: options.overrides,
-          })
-        : of(loaded),
-    ),
-    map((parsed) => (parsed.ok ? compile(parsed, options) : parsed)),
-    catchError((error: unknown) => of(unreadable(error))),
+  withLibraries<ParsedConfig>(options, (parse) => directoryConfig(source, parse)).pipe(
+    map((parsed) => (parsed.ok ? compile(parsed.config, options) : parsed)),
   );
 
-const compile = (
-  { config }: Extract<ParsedConfig, { ok: true }>,
-  { haproxyVersion, defaultCertificate }: CompileOptions,
-): ConfigEvent => {
-  const created = compileConfig(config, {
-    haproxyVersion,
-    routing: {
-      ingressClass: { name: 'haptic', controller: 'haproxy-haptic.org/controller' },
-      standalone: true,
-      defaultCertificate: { pem: defaultCertificate },
-    },
-  });
+/** What `use` makes of the libraries, or why they cannot be used. */
+export const withLibraries = <T>(
+  { overrides }: CompileOptions,
+  use: (options: ParseConfigOptions) => Observable<T>,
+): Observable<T | Refused> =>
+  from(loadLibraries(librariesDirectory())).pipe(
+    catchError((error: unknown) => of(unreadable(error))),
+    switchMap((loaded): Observable<T | Refused> =>
+      loaded.ok ? use({ libraries: loaded.libraries, digest: sha256, overrides }) : of(loaded),
+    ),
+  );
+
+type Refused = Extract<ParsedConfig, { ok: false }>;
+
+/** What configurations are compiled with where no cluster is. */
+export const compileSettings = ({
+  haproxyVersion,
+  defaultCertificate,
+}: CompileOptions): CompileSettings => ({
+  haproxyVersion,
+  routing: {
+    ingressClass: { name: 'haptic', controller: 'haproxy-haptic.org/controller' },
+    standalone: true,
+    defaultCertificate: { pem: defaultCertificate },
+  },
+});
+
+const compile = (config: TemplateConfig, options: CompileOptions): ConfigEvent => {
+  const created = compileConfig(config, compileSettings(options));
   return created.ok ? { ok: true, engine: renderEngine(created.engine) } : created;
 };
 
-const unreadable = (error: unknown): ConfigEvent => ({
+const unreadable = (error: unknown): Refused => ({
   ok: false,
   problems: [
     {

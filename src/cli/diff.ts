@@ -1,9 +1,11 @@
 import type { ChangeSet } from '../plan/change-set.ts';
 import { BASE_CAPABILITIES } from '../plan/classify.ts';
+import { sha256 } from '../digest.ts';
 import { diff } from '../plan/diff.ts';
-import type { Plan } from '../plan/plan.ts';
 import { runtimeState } from '../plan/runtime-state.ts';
+import { parsePlan } from '../plan/serialise.ts';
 import type { Operation } from '../protocol/protocol.ts';
+import type { ReceivedRender } from '../vetting/render-config.ts';
 import { EXIT, type Command } from './command.ts';
 import { COMPILE_OPTIONS, compileOptions } from './compile-options.ts';
 import { hasErrors, renderDirectory, tellProblems, toldAsJson } from './one-shot.ts';
@@ -19,8 +21,7 @@ export const diffCommand: Command = {
     const before = await renderDirectory(positionals[0] ?? '', options);
     const after = await renderDirectory(positionals[1] ?? '', options);
     const problems = [...before.problems, ...after.problems];
-    const changes =
-      before.render && after.render && changesBetween(before.render.plan, after.render.plan);
+    const changes = before.render && after.render && changesBetween(before.render, after.render);
     if (values['output'] === 'json') {
       terminal.out(toldAsJson({ ...(changes && plainly(changes)), problems }));
     } else {
@@ -31,12 +32,14 @@ export const diffCommand: Command = {
   },
 };
 
-const changesBetween = (before: Plan, after: Plan): ChangeSet =>
-  diff(
+const changesBetween = (from: ReceivedRender, to: ReceivedRender): ChangeSet => {
+  const before = parsePlan(from.serialisedPlan, sha256);
+  return diff(
     { applied: before, running: before, worker: runtimeState(before), workerOperations: 0 },
-    after,
+    parsePlan(to.serialisedPlan, sha256),
     BASE_CAPABILITIES,
   );
+};
 
 const plainly = ({ changedFiles, ...changes }: ChangeSet): object => ({
   ...changes,

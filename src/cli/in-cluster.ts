@@ -34,6 +34,7 @@ import type { AgentTls } from '../sinks/agent-tls.ts';
 import { countingWatchEvents, watchSignalMetrics } from '../sinks/watch-metrics.ts';
 import { clusterElection } from '../streams/election.ts';
 import { clusterSource } from '../streams/cluster-source.ts';
+import { loadKeptQuarantine } from '../streams/kept-quarantine.ts';
 import { CONFIG_RESOURCE } from '../streams/config.ts';
 import { crdChanges } from '../streams/crd-changes.ts';
 import { defaultCertificates } from '../streams/default-certificate.ts';
@@ -80,6 +81,7 @@ export const inCluster = (settings: ClusterSettings): Observable<never> =>
     const mirrors = { binary: haproxy.path, dir: flags.workDir, memoryDir: flags.workDir };
     const gateChecker = createChecker(mirrors);
     const vetChecker = createChecker(mirrors);
+    const searchChecker = createChecker(mirrors);
     let fleet: Fleet | undefined;
     const observation = createObservation({
       logger: settings.logger,
@@ -177,6 +179,8 @@ export const inCluster = (settings: ClusterSettings): Observable<never> =>
         leader$: election.leader$,
         agents,
         check: gateChecker.check,
+        searchCheck: searchChecker.check,
+        storedQuarantine$: loadKeptQuarantine(client, { namespace, name: flags.config }),
         checkerVersion: haproxy.version,
         shutdown$,
         observers: clusterObservers({ flags, client, discovery, resources, engine$ }),
@@ -210,6 +214,7 @@ export const inCluster = (settings: ClusterSettings): Observable<never> =>
         observation.close();
         void gateChecker.close();
         void vetChecker.close();
+        void searchChecker.close();
         void agents.close();
         void client.close();
       }),

@@ -1,13 +1,11 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { chunkText } from '../cells/chunk.ts';
-import type { Render, RenderedFile } from '../render/render.ts';
+import type { RenderedFile } from '../render/render.ts';
+import { isSecret } from '../render/validation/targets.ts';
 import { EXIT, type Command } from './command.ts';
 import { COMPILE_OPTIONS, compileOptions } from './compile-options.ts';
 import { hasErrors, renderDirectory, tellProblems, toldAsJson, type Rendered } from './one-shot.ts';
-
-/** Kinds whose content is not for a terminal. */
-const SECRET: ReadonlySet<string> = new Set(['cert', 'ca', 'crl']);
 
 export const render: Command = {
   name: 'render',
@@ -39,11 +37,11 @@ export const render: Command = {
   },
 };
 
-const inOrder = (render: Render | undefined): readonly RenderedFile[] =>
+const inOrder = (render: Rendered['render']): readonly RenderedFile[] =>
   [...(render?.files.values() ?? [])].sort((left, right) => (left.path < right.path ? -1 : 1));
 
-const contentOf = ({ kind, text }: RenderedFile): string =>
-  SECRET.has(kind) ? `(${String(text.size)} bytes, not shown)\n` : chunkText(text);
+const contentOf = (file: RenderedFile): string =>
+  isSecret(file) ? `(${String(file.text.size)} bytes, not shown)\n` : chunkText(file.text);
 
 const asText = (file: RenderedFile): string => {
   const content = contentOf(file);
@@ -63,14 +61,14 @@ const asJson = ({ render: one, problems }: Rendered, isWritten: boolean): object
 
 /** Returns the paths that were written. */
 const writeFiles = async (
-  rendered: Render | undefined,
+  rendered: Rendered['render'],
   directory: string,
 ): Promise<readonly string[]> => {
   const written: string[] = [];
   for (const file of inOrder(rendered)) {
     const path = join(directory, file.path);
     await mkdir(dirname(path), { recursive: true });
-    await writeFile(path, chunkText(file.text), { mode: SECRET.has(file.kind) ? 0o600 : 0o644 });
+    await writeFile(path, chunkText(file.text), { mode: isSecret(file) ? 0o600 : 0o644 });
     written.push(path);
   }
   return written;

@@ -20,7 +20,7 @@ import {
   withLatestFrom,
 } from 'rxjs';
 import { controller } from '../controller.ts';
-import { createChecker } from '../gate/checker.ts';
+import { createChecker, type HaproxyChecker } from '../gate/checker.ts';
 import { httpServer } from '../http/server.ts';
 import { isConfirming } from '../http/status.ts';
 import { observedBy } from '../notifications.ts';
@@ -35,6 +35,7 @@ import { demoBackends, demoPorts } from './demo.ts';
 import { writeLine } from './logger.ts';
 import { createObservation } from './observation.ts';
 import { agentProgram } from './programs.ts';
+import { keepQuarantine, loadQuarantine } from './quarantine-file.ts';
 import type { StateDirectory } from './state-directory.ts';
 import { supervise, type SupervisorEvent } from './supervise.ts';
 
@@ -69,7 +70,9 @@ export const standalone = (settings: StandaloneSettings): Observable<never> =>
   defer(() => {
     const ended$ = new Subject<void>();
     const { agentPort, haproxy, state, token } = settings;
-    const checker = createChecker({ binary: haproxy.path, dir: state.mirror });
+    const [checker, searcher] = [0, 1].map(() =>
+      createChecker({ binary: haproxy.path, dir: state.mirror }),
+    ) as [HaproxyChecker, HaproxyChecker];
     const client = createAgentClient({ token, timeoutMs: { state: 5_000, apply: 90_000 } });
     const pod = standalonePod(agentPort);
     const observation = createObservation({
@@ -115,8 +118,10 @@ export const standalone = (settings: StandaloneSettings): Observable<never> =>
       leader$: standaloneLeader(client, pod),
       agents: client,
       check: checker.check,
+      searchCheck: searcher.check,
       shutdown$: settings.shutdown$,
-      observers: [announce(settings), ...(settings.demo ? [demo(settings)] : [])],
+      storedQuarantine$: loadQuarantine(state.quarantineFile),
+      observers: [keeper(settings), announce(settings), ...(settings.demo ? [demo(settings)] : [])],
     }).pipe(
       observedBy(observation.observe),
       takeUntil(settings.shutdown$.pipe(switchMap(() => timer(HARD_STOP_MS)))),
@@ -129,9 +134,20 @@ export const standalone = (settings: StandaloneSettings): Observable<never> =>
       finalize(() => {
         observation.close();
         void checker.close();
+        void searcher.close();
         void client.close();
       }),
     );
+  });
+
+/** Keeps the quarantine over a restart. */
+const keeper = ({ state, logger }: StandaloneSettings): Observer =>
+  keepQuarantine(state.quarantineFile, (reason) => {
+    writeLine(logger, {
+      level: 'warn',
+      message: `the quarantine cannot be kept: ${reason}`,
+      fields: {},
+    });
   });
 
 /** Each start of HAProxy but the first. */

@@ -16,6 +16,8 @@ export interface StateDirectory {
   readonly tokenFile: string;
   readonly mirror: string;
   readonly certificateFile: string;
+  /** What was in quarantine. */
+  readonly quarantineFile: string;
 }
 
 /** Default: one folder per manifest directory below the user's state folder. */
@@ -54,6 +56,7 @@ export const openStateDirectory = async (root: string): Promise<StateDirectory> 
     tokenFile: join(root, 'token'),
     mirror: join(root, 'check'),
     certificateFile: join(root, 'default.pem'),
+    quarantineFile: join(root, 'quarantine.json'),
   };
 };
 

@@ -1,16 +1,15 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { lastValueFrom } from 'rxjs';
-import { createChecker } from '../gate/checker.ts';
-import type { Verdict } from '../gate/verdict.ts';
-import type { Render } from '../render/render.ts';
+import { map } from 'rxjs';
+import { createChecker, type HaproxyChecker } from '../gate/checker.ts';
+import type { Checkable, Verdict } from '../gate/verdict.ts';
 import type { Problem } from '../snapshot/problem.ts';
 import { EXIT, type Command, type Terminal } from './command.ts';
 import { COMPILE_OPTIONS, compileOptions } from './compile-options.ts';
 import { defaultCertificate } from './default-certificate.ts';
 import { findHaproxy } from './haproxy-binary.ts';
-import { hasErrors, renderDirectory, tellProblems, toldAsJson } from './one-shot.ts';
+import { hasErrors, renderDirectory, tellProblems, toldAsJson, untilStopped } from './one-shot.ts';
 
 export const validate: Command = {
   name: 'validate',
@@ -39,7 +38,10 @@ export const validate: Command = {
         defaultCertificate: await defaultCertificate(join(scratch, 'default.pem')),
       };
       const { render, problems } = await renderDirectory(positionals[0] ?? '', options);
-      const verdict = render && (await judge(render, haproxy.path, scratch));
+      const { signal } = terminal;
+      const verdict =
+        render &&
+        (await judge(render, createChecker({ binary: haproxy.path, dir: scratch }), signal));
       return report(problems, verdict, { terminal, json: values['output'] === 'json' });
     } finally {
       await rm(scratch, { recursive: true, force: true });
@@ -47,12 +49,16 @@ export const validate: Command = {
   },
 };
 
-const judge = async (render: Render, binary: string, dir: string): Promise<Verdict> => {
-  const checker = createChecker({ binary, dir });
+const NO_VERDICT: Verdict = { result: 'inconclusive', cause: 'the check gave no verdict' };
+
+const judge = async (
+  render: Checkable,
+  checker: HaproxyChecker,
+  signal: AbortSignal,
+): Promise<Verdict> => {
   try {
-    const nothing: Verdict = { result: 'inconclusive', cause: 'the check gave no verdict' };
-    const checked = await lastValueFrom(checker.check(render), { defaultValue: undefined });
-    return checked?.verdict ?? nothing;
+    const verdict$ = checker.check(render).pipe(map(({ verdict }) => verdict));
+    return await untilStopped(verdict$, signal, NO_VERDICT);
   } finally {
     await checker.close();
   }

@@ -3,6 +3,7 @@ import type { Notification } from '../ports.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { AgentState, Digest } from '../protocol/protocol.ts';
 import type { Render } from '../render/render.ts';
+import type { Quarantined } from '../quarantine/quarantine.ts';
 import type { Problem } from '../snapshot/problem.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 
@@ -19,6 +20,8 @@ export interface Status {
   /** The newest render; counted only when somebody looks. */
   readonly render: { readonly newest: Render; readonly durationMs: number } | undefined;
   readonly lastRenderFailure: readonly Problem[];
+  /** Objects that are not rendered as they are. */
+  readonly quarantine: readonly Quarantined[];
   readonly gate: GateStatus;
   readonly agents: Readonly<Record<string, AgentStatus>>;
   /** What else is to be shown, for example the checker's isolation. */
@@ -65,6 +68,7 @@ export const initialStatus = (startedAt: string, minPods = 0): Status => ({
   snapshot: undefined,
   render: undefined,
   lastRenderFailure: [],
+  quarantine: [],
   gate: {
     phase: 'open',
     accepted: undefined,
@@ -108,6 +112,7 @@ const changes: Changes = {
     lastRenderFailure: [],
   }),
   RenderFailed: (_, { failure }) => ({ lastRenderFailure: failure.problems }),
+  Quarantine: (_, { objects }) => ({ quarantine: objects }),
   GateChanged: ({ gate }, { phase, accepted }) => ({ gate: { ...gate, phase, accepted } }),
   Checked: ({ gate }, { checked }) => ({
     gate: {
@@ -232,6 +237,9 @@ export const debugVars = (status: Status): Readonly<Record<string, unknown>> => 
     durationMs: status.render.durationMs,
     problems: status.render.newest.problems,
   },
+  quarantine: status.quarantine.map(({ object, stand, foundBy, cause }) => ({
+    ...{ object, stand, foundBy, cause },
+  })),
   agents: agentsByName(status.agents),
   readiness: readiness(status),
 });

@@ -149,13 +149,20 @@ export function mapEntries(
   return merkleMapOf(entries, options.digest);
 }
 
-/** A map file; `text` and `size` are those of the file. */
-export const planMap = (input: Omit<PlanMap, 'digest'>, digest: DigestFunction): PlanMap => ({
-  ...input,
-  digest: digest(
-    encode('map', [input.path, input.ordered, input.entries.digest, input.text, input.size]),
-  ),
-});
+/**
+ * A map file; `text` and `size` are those of the file. The text is written from the entries alone, so the digest follows from
+ * them, and `text` is looked at when somebody asks for it: it costs the length of the file.
+ */
+export const planMap = (input: Omit<PlanMap, 'digest'>, digest: DigestFunction): PlanMap => {
+  const { path, ordered, entries, size } = input;
+  return {
+    ...{ path, ordered, entries, size },
+    get text() {
+      return input.text;
+    },
+    digest: digest(encode('map', [path, ordered, entries.digest, size])),
+  };
+};
 
 /** Any other file; `text` and `size` are those of the file. */
 export const planFile = (input: Omit<PlanFile, 'digest'>, digest: DigestFunction): PlanFile => ({

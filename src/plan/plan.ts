@@ -83,9 +83,10 @@ export interface PlanMap {
   readonly ordered: boolean;
   /** Unordered: key → value. Ordered: zero-padded position → `[key, value]` encoded by {@link MapEntry}. */
   readonly entries: MerkleMap<MapEntry>;
-  /** Digest and size in bytes of the file's text. */
+  /** Digest and size in bytes of the file's text. The digest may be computed at the first look. */
   readonly text: Digest;
   readonly size: number;
+  /** Digest of the record; the text follows from the entries. */
   readonly digest: Digest;
 }
 

@@ -1,5 +1,5 @@
 /** From placed items to the text and the sections of the configuration file. */
-import { EMPTY_CHUNK, concat, leaf, type Chunk } from '../cells/chunk.ts';
+import { EMPTY_CHUNK, concat, concatLike, leaf, type Chunk } from '../cells/chunk.ts';
 import type { Profile, Section } from '../plan/plan.ts';
 import type { Committed, SlotPlan } from './committed.ts';
 import { isBlank } from './evaluate.ts';
@@ -12,6 +12,8 @@ export interface AssembledConfig {
   readonly sections: readonly (Omit<Section, 'digest'> & { readonly digest: string })[];
   /** Digest of the text of each profile. */
   readonly profiles: ReadonlyMap<string, Profile['digest']>;
+  /** Text of each section and profile but the backends, by kind and name. */
+  readonly texts: ReadonlyMap<string, Chunk>;
 }
 
 interface Part {
@@ -20,35 +22,38 @@ interface Part {
   readonly chunk: Chunk;
 }
 
+type Before = Pick<Committed, 'slots' | 'backendChunks' | 'sections'>;
+
 /**
  * Text outside of sections forms core sections by its position. Every section ends with a line feed.
  *
+ * @param committed slots and backends of now, sections of the last complete render
  * @throws TemplateFailure for two profiles of one name, or two places for backends
  */
 export const assembleConfig = (
   items: readonly PlacedItem[],
-  committed: Pick<Committed, 'slots' | 'backendChunks'>,
+  committed: Before,
   digests: TextDigests,
 ): AssembledConfig => {
   const parts = partsOf(items, committed);
-  if (!parts.some(({ kind }) => kind === 'backends')) {
-    parts.push({ kind: 'backends', name: 'backends', chunk: committed.backendChunks.chunk });
-  }
+  if (!parts.some(({ kind }) => kind === 'backends')) parts.push(backendsPart(committed));
   refuseDuplicates(parts);
   const profiles = new Map<string, string>();
+  const texts = new Map<string, Chunk>();
   const sections = parts.map(({ kind, name, chunk }) => {
     // The section of the backends follows from its records; its text is never put together.
-    const digest = kind === 'backends' ? '' : digests.of(chunk);
+    if (kind === 'backends') return { kind, name, digest: '' };
+    texts.set(partId({ kind, name }), chunk);
+    const digest = digests.of(chunk, kind === 'core' ? partId({ kind, name }) : undefined);
     if (kind === 'profile') profiles.set(name, digest);
     return { kind, name, digest };
   });
-  return { chunk: concat(parts.map(({ chunk }) => chunk)), sections, profiles };
+  return { chunk: concat(parts.map(({ chunk }) => chunk)), sections, profiles, texts };
 };
 
-const partsOf = (
-  items: readonly PlacedItem[],
-  committed: Pick<Committed, 'slots' | 'backendChunks'>,
-): Part[] => {
+const partId = ({ kind, name }: Pick<Part, 'kind' | 'name'>): string => `${kind} ${name}`;
+
+const partsOf = (items: readonly PlacedItem[], committed: Before): Part[] => {
   const parts: Part[] = [];
   let run: Chunk[] = [];
   let positions = 0;
@@ -56,7 +61,7 @@ const partsOf = (
     const isEmpty = run.every((chunk) => chunk.text !== undefined && isBlank(chunk.text));
     if (!isEmpty) {
       positions += 1;
-      parts.push({ kind: 'core', name: `#${positions}`, chunk: endLine(concat(run)) });
+      parts.push(textPart({ kind: 'core', name: `#${positions}` }, run, committed));
     }
     run = [];
   };
@@ -73,38 +78,44 @@ const partsOf = (
   return parts;
 };
 
-const partOf = (
-  item: Exclude<PlacedItem, { type: 'text' }>,
-  committed: Pick<Committed, 'slots' | 'backendChunks'>,
-): Part => {
-  if (item.type === 'slot') {
-    return { kind: 'backends', name: 'backends', chunk: committed.backendChunks.chunk };
-  }
-  if (item.type === 'profile') {
-    return { kind: 'profile', name: item.name, chunk: endLine(item.chunk) };
-  }
-  return { kind: 'core', name: item.name, chunk: endLine(contentOf(item.items, committed)) };
+const partOf = (item: Exclude<PlacedItem, { type: 'text' }>, committed: Before): Part => {
+  if (item.type === 'slot') return backendsPart(committed);
+  const { name } = item;
+  return item.type === 'profile'
+    ? textPart({ kind: 'profile', name }, [item.chunk], committed)
+    : textPart({ kind: 'core', name }, contentsOf(item.items, committed), committed);
 };
 
-/** Text of items that hold no sections: of a section, or of a file. */
-export const contentOf = (
+const backendsPart = ({ backendChunks }: Before): Part => ({
+  ...{ kind: 'backends', name: 'backends', chunk: backendChunks.chunk },
+});
+
+/** A part that consists of these texts; the same chunk as before when they are the same. */
+const textPart = (
+  part: Pick<Part, 'kind' | 'name'>,
+  texts: readonly Chunk[],
+  { sections }: Before,
+): Part => ({ ...part, chunk: concatLike(sections.get(partId(part)), endLine(texts)) });
+
+/** Texts of items that hold no sections: of a section, or of a file. */
+export const contentsOf = (
   items: readonly PlacedItem[],
   committed: Pick<Committed, 'slots'>,
-): Chunk =>
-  concat(
-    items.flatMap((item) => {
-      if (item.type === 'text') return [item.chunk];
-      return item.type === 'slot' ? [slotChunk(item.slot, committed)] : [];
-    }),
-  );
+): readonly Chunk[] =>
+  items.flatMap((item) => {
+    if (item.type === 'text') return [item.chunk];
+    return item.type === 'slot' ? [slotChunk(item.slot, committed)] : [];
+  });
 
 const slotChunk = (slot: SlotPlan, { slots }: Pick<Committed, 'slots'>): Chunk =>
   slots.get(slot.id)?.chunks.chunk ?? EMPTY_CHUNK;
 
 const LINE_END = leaf('\n');
 
-const endLine = (chunk: Chunk): Chunk =>
-  chunk.size === 0 || endsLine(chunk) ? chunk : concat([chunk, LINE_END]);
+const endLine = (texts: readonly Chunk[]): readonly Chunk[] => {
+  const last = texts.findLast(({ size }) => size > 0);
+  return last === undefined || endsLine(last) ? texts : [...texts, LINE_END];
+};
 
 const endsLine = (chunk: Chunk): boolean => {
   if (chunk.text !== undefined) return chunk.text.endsWith('\n');
@@ -115,7 +126,7 @@ const endsLine = (chunk: Chunk): boolean => {
 const refuseDuplicates = (parts: readonly Part[]): void => {
   const seen = new Set<string>();
   for (const { kind, name } of parts) {
-    const id = `${kind} ${name}`;
+    const id = partId({ kind, name });
     if (seen.has(id)) {
       throw new TemplateFailure(`the configuration has two sections "${name}" of kind ${kind}`, {
         nextStep:

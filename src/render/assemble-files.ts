@@ -1,13 +1,21 @@
 /** Maps, certificate lists and other files of a render, from what changed since the last one. */
-import { leaf, type Chunk } from '../cells/chunk.ts';
+import { concat, leaf, type Chunk } from '../cells/chunk.ts';
 import { mapEntry, orderedKey, planFile, planMap } from '../plan/build.ts';
 import type { MapEntry, PlanFile } from '../plan/plan.ts';
 import type { DigestFunction } from '../plan/plan.ts';
-import { claimUpdates, mentioned, updatedLines, type CellUpdate } from './cell-updates.ts';
-import { NO_LINES, emptyMap, type Committed, type CommittedMap } from './committed.ts';
-import type { DeclaredFile, Effects } from './language/effects.ts';
+import {
+  claimUpdates,
+  listUpdates,
+  mapUpdates,
+  updatedLines,
+  type CellUpdate,
+} from './cell-updates.ts';
+import { emptyMap, type Committed, type CommittedMap } from './committed.ts';
+import type { DeclaredFile } from './language/effects.ts';
+import type { ClaimUpdate } from './ledger.ts';
 import type { RenderedFile } from './render.ts';
 import { filePath } from './language/render-paths.ts';
+import { NO_LINES, type LineBlock, type Lines } from './lines.ts';
 import { claimSlices, eachSliced, withSlices } from './slices.ts';
 import type { TemplateConfig } from './config/template-config.ts';
 import type { TextDigests } from './text-digests.ts';
@@ -20,51 +28,65 @@ export interface FileContext {
 
 type Updates = readonly CellUpdate[];
 
-const entriesFor =
-  (map: string) =>
-  ({ mapEntries }: Effects): readonly (readonly [string, string])[] =>
-    mapEntries.filter((entry) => entry.map === map).map(({ key, value }) => [key, value] as const);
-
-/** The maps after some updates; a map that no update mentions stays the object it was. */
+/** The maps after some updates; a map whose entries stay the same keeps its record and its file. */
 export function* assembleMaps(
   before: Committed,
   updates: Updates,
-  { config, digest, digests }: FileContext,
+  context: FileContext,
 ): Generator<void, ReadonlyMap<string, CommittedMap>> {
-  const touched = mentioned(updates, ({ mapEntries }) => mapEntries.map(({ map }) => map));
+  const changes = mapUpdates(updates);
+  yield;
   const maps = new Map(before.maps);
-  for (const [name, { ordered }] of config.maps) {
+  for (const [name, { ordered }] of context.config.maps) {
     const old = before.maps.get(name);
-    if (old !== undefined && !touched.has(name)) continue;
-    const map = ordered
-      ? orderedMap(old ?? emptyMap(digest), { updates, name, digest })
-      : yield* unorderedMap(old ?? emptyMap(digest), { updates, name, digest });
-    const path = filePath(config.dataplane, 'map', name);
-    const text = map.chunks.chunk;
-    const { entries } = map;
-    yield* entries.digesting();
-    const record = planMap(
-      { path, ordered, entries, text: digests.of(text, path), size: text.size },
-      digest,
-    );
+    const changed = changes.get(name);
+    if (old !== undefined && changed === undefined) continue;
+    const start = old ?? emptyMap(context.digest);
+    const work = { changes: changed ?? [], digest: context.digest };
+    const map = ordered ? orderedMap(start, work) : yield* unorderedMap(start, work);
+    yield* map.entries.digesting();
+    maps.set(name, old !== undefined && sameText(old, map) ? map : withFile(map, name, context));
     yield;
-    maps.set(name, { ...map, record, file: { path, kind: 'map', text } });
   }
   return maps;
 }
 
-interface MapUpdate {
-  readonly updates: Updates;
-  readonly name: string;
+const sameText = (left: CommittedMap, right: CommittedMap): boolean =>
+  left.entries === right.entries && left.lines === right.lines && left.chunks === right.chunks;
+
+const withFile = (
+  map: CommittedMap,
+  name: string,
+  { config, digest, digests }: FileContext,
+): CommittedMap => {
+  const { entries, lines, chunks } = map;
+  const path = filePath(config.dataplane, 'map', name);
+  const ordered = config.maps.get(name)?.ordered === true;
+  const chunk = ordered ? textOfLines(lines) : chunks.chunk;
+  const record = planMap(
+    {
+      ...{ path, ordered, entries, size: chunk.size },
+      // Costs the length of the file behind its first change, so it waits until somebody needs it.
+      get text() {
+        return digests.of(chunk, path);
+      },
+    },
+    digest,
+  );
+  return { ...map, record, file: { path, kind: 'map', text: chunk } };
+};
+
+const textOfLines = (lines: Lines): Chunk => concat(lines.summaries.map(({ chunk }) => chunk));
+
+interface MapWork {
+  readonly changes: readonly ClaimUpdate<string>[];
   readonly digest: DigestFunction;
 }
 
 function* unorderedMap(
   old: CommittedMap,
-  { updates, name, digest }: MapUpdate,
+  { changes, digest }: MapWork,
 ): Generator<void, CommittedMap> {
-  const changes = claimUpdates(updates, entriesFor(name));
-  yield;
   const { ledger, touched } = yield* claimSlices(old.ledger, changes);
   const entries = new Map<string, MapEntry | undefined>();
   const chunks = new Map<string, Chunk | undefined>();
@@ -82,55 +104,78 @@ function* unorderedMap(
   };
 }
 
-/** Positions shift, so all entries are looked at; equal ones keep their records. */
-const orderedMap = (old: CommittedMap, { updates, name, digest }: MapUpdate): CommittedMap => {
-  const lines = updatedLines(old.lines, updates, entriesFor(name));
+/** Entries are numbered, so those behind one that comes or goes change too; what stays in its place is not looked at. */
+const orderedMap = (old: CommittedMap, { changes, digest }: MapWork): CommittedMap => {
+  const lines = updatedLines(old.lines, changes);
+  if (lines === old.lines) return old;
+  const starts = startsOf(old.lines.summaries);
   const entries = new Map<string, MapEntry | undefined>();
   let position = 0;
-  for (const pairs of lines.byOwner.values()) {
-    for (const [key, value] of pairs) {
-      const known = old.entries.get(orderedKey(position));
-      if (known?.key !== key || known.value !== value) {
-        entries.set(orderedKey(position), mapEntry(key, value, digest));
-      }
-      position += 1;
+  for (const block of lines.summaries) {
+    const moved = starts.get(block) === position ? [] : block.pairs;
+    for (const [index, [key, value]] of moved.entries()) {
+      const at = orderedKey(position + index);
+      const before = old.entries.get(at);
+      if (before?.key === key && before.value === value) continue;
+      entries.set(at, mapEntry(key, value, digest));
     }
+    position += block.pairs.length;
   }
   for (let gone = position; gone < old.entries.size; gone += 1)
     entries.set(orderedKey(gone), undefined);
-  return { ...old, lines, entries: old.entries.with(entries), chunks: lines.chunks };
+  return { ...old, lines, entries: old.entries.with(entries) };
 };
 
-const linesFor =
-  (path: string) =>
-  ({ certificateLines }: Effects): readonly (readonly [string, string])[] =>
-    certificateLines.filter(({ list }) => list === path).map(({ line }) => [line, ''] as const);
+/** Position of the first line of each block. */
+const startsOf = (blocks: readonly LineBlock[]): ReadonlyMap<LineBlock, number> => {
+  const starts = new Map<LineBlock, number>();
+  let position = 0;
+  for (const block of blocks) {
+    starts.set(block, position);
+    position += block.pairs.length;
+  }
+  return starts;
+};
 
 /** Certificate lists by path after some updates. */
 export const assembleLists = (before: Committed, updates: Updates): Committed['lists'] => {
-  const touched = mentioned(updates, ({ certificateLines }) =>
-    certificateLines.map(({ list }) => list),
-  );
-  if (touched.size === 0) return before.lists;
+  const changes = listUpdates(updates);
+  if (changes.size === 0) return before.lists;
   const lists = new Map(before.lists);
-  for (const path of touched) {
-    const lines = updatedLines(lists.get(path) ?? NO_LINES, updates, linesFor(path));
-    if (lines.byOwner.size === 0) lists.delete(path);
+  for (const [path, changed] of changes) {
+    const lines = updatedLines(lists.get(path) ?? NO_LINES, changed);
+    if (lines.isEmpty) lists.delete(path);
     else lists.set(path, lines);
   }
   return lists;
 };
 
-/** Files declared by cells, after some updates; also what is under each path that they touch. */
-export const assembleDeclared = (
-  before: Committed,
-  updates: Updates,
-): { claims: Committed['fileClaims']; touched: ReadonlyMap<string, DeclaredFile | undefined> } => {
-  const { ledger, touched } = before.fileClaims.with(
-    claimUpdates(updates, ({ files }) => files.map((file) => [file.path, file] as const)),
-  );
-  return { claims: ledger, touched };
+/** What the changed lists declare: each list claims its own path. */
+export const listClaims = (
+  before: Committed['lists'],
+  now: Committed['lists'],
+): readonly ClaimUpdate<DeclaredFile>[] => {
+  if (before === now) return [];
+  const claims: ClaimUpdate<DeclaredFile>[] = [];
+  for (const path of new Set([...before.keys(), ...now.keys()])) {
+    const [old, lines] = [before.get(path), now.get(path)];
+    if (old === lines) continue;
+    claims.push({
+      ...{ owner: `list ${path}`, object: undefined },
+      before: old === undefined ? [] : [[path, listFile(path, old)]],
+      after: lines === undefined ? [] : [[path, listFile(path, lines)]],
+    });
+  }
+  return claims;
 };
+
+const listFile = (path: string, lines: Lines): DeclaredFile => ({
+  ...{ path, kind: 'crt-list', content: textOfLines(lines), reloadOnChange: true },
+});
+
+/** What cells declare as files. */
+export const declaredClaims = (updates: Updates): readonly ClaimUpdate<DeclaredFile>[] =>
+  claimUpdates(updates, ({ files }) => files.map((file) => [file.path, file] as const));
 
 /** The record of a file and the file itself. */
 export const fileRecord = (
@@ -138,7 +183,10 @@ export const fileRecord = (
   { digest, digests }: FileContext,
 ): { readonly record: PlanFile; readonly file: RenderedFile } => ({
   record: planFile(
-    { path, kind, text: digests.of(content), size: content.size, reloadOnChange },
+    {
+      ...{ path, kind, size: content.size, reloadOnChange },
+      text: digests.of(content, kind === 'crt-list' ? path : undefined),
+    },
     digest,
   ),
   file: { path, kind, text: content },

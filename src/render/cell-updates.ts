@@ -1,11 +1,9 @@
 /** From results of cells that changed to the records they declare. */
-import { leaf, type Chunk } from '../cells/chunk.ts';
 import type { ObjectRef } from '../snapshot/objects.ts';
-import type { PersistentMap } from '../cells/persistent-map.ts';
 import type { Effects } from './language/effects.ts';
 import type { CellResult } from './evaluate.ts';
 import type { ClaimUpdate } from './ledger.ts';
-import type { Lines } from './committed.ts';
+import type { Lines, Pair } from './lines.ts';
 
 /** One cell whose result is another one than in the last complete render. */
 export interface CellUpdate {
@@ -22,14 +20,22 @@ export const claimUpdates = <Value>(
   const changed: ClaimUpdate<Value>[] = [];
   const claimed = (result: CellResult | undefined): readonly (readonly [string, Value])[] =>
     result === undefined ? [] : claims(result.effects);
-  for (const { owner, before, after } of updates) {
-    const [old, now] = [claimed(before), claimed(after)];
-    if (old.length === 0 && now.length === 0) continue;
-    if (!sameClaims(old, now) || !sameObject(before?.object, after?.object)) {
-      changed.push({ owner, object: after?.object, before: old, after: now });
-    }
+  for (const update of updates) {
+    const change = changeOf(update, claimed(update.before), claimed(update.after));
+    if (change !== undefined) changed.push(change);
   }
   return changed;
+};
+
+/** Undefined when the same is claimed for the same object. */
+const changeOf = <Value>(
+  { owner, before, after }: CellUpdate,
+  old: readonly (readonly [string, Value])[],
+  now: readonly (readonly [string, Value])[],
+): ClaimUpdate<Value> | undefined => {
+  if (old.length === 0 && now.length === 0) return undefined;
+  if (sameClaims(old, now) && sameObject(before?.object, after?.object)) return undefined;
+  return { owner, object: after?.object, before: old, after: now };
 };
 
 const sameClaims = <Value>(
@@ -48,56 +54,53 @@ const sameObject = (left: ObjectRef | undefined, right: ObjectRef | undefined): 
     left.name === right.name &&
     left.namespace === right.namespace);
 
-/** Names of everything of one kind that any update mentions. */
-export const mentioned = (
-  updates: readonly CellUpdate[],
-  names: (effects: Effects) => Iterable<string>,
-): ReadonlySet<string> => {
-  const found = new Set<string>();
-  const add = (result: CellResult | undefined): void => {
-    if (result !== undefined) for (const name of names(result.effects)) found.add(name);
+/** Entries of maps, or lines of lists, that cells declare: to which of them they belong, and what they say. */
+interface EntryKind<Entry> {
+  readonly of: (effects: Effects) => readonly Entry[];
+  readonly group: (entry: Entry) => string;
+  readonly pair: (entry: Entry) => Pair;
+}
+
+type EntryUpdates = ReadonlyMap<string, readonly ClaimUpdate<string>[]>;
+
+const groupedUpdates =
+  <Entry>({ of, group, pair }: EntryKind<Entry>) =>
+  (updates: readonly CellUpdate[]): EntryUpdates => {
+    const changed = new Map<string, ClaimUpdate<string>[]>();
+    for (const update of updates) {
+      const [old, now] = [update.before, update.after].map((result) =>
+        result === undefined ? [] : of(result.effects),
+      ) as [readonly Entry[], readonly Entry[]];
+      if (old.length === 0 && now.length === 0) continue;
+      for (const name of new Set([...old.map(group), ...now.map(group)])) {
+        const pairsOf = (entries: readonly Entry[]): readonly Pair[] =>
+          entries.filter((entry) => group(entry) === name).map(pair);
+        const change = changeOf(update, pairsOf(old), pairsOf(now));
+        if (change === undefined) continue;
+        const known = changed.get(name);
+        if (known === undefined) changed.set(name, [change]);
+        else known.push(change);
+      }
+    }
+    return changed;
   };
-  for (const { before, after } of updates) {
-    add(before);
-    add(after);
-  }
-  return found;
-};
+
+/** What changes in the entries of each map; maps of which nothing changes are left out. */
+export const mapUpdates = groupedUpdates({
+  of: ({ mapEntries }) => mapEntries,
+  group: ({ map }) => map,
+  pair: ({ key, value }) => [key, value],
+});
+
+/** What changes in each certificate list. */
+export const listUpdates = groupedUpdates({
+  of: ({ certificateLines }) => certificateLines,
+  group: ({ list }) => list,
+  pair: ({ line }) => [line, ''],
+});
 
 /** Lines in the order of their owners, after some updates. */
-export const updatedLines = (
-  lines: Lines,
-  updates: readonly CellUpdate[],
-  pairs: (effects: Effects) => readonly (readonly [string, string])[],
-): Lines => {
-  const byOwner = new Map<string, readonly (readonly [string, string])[] | undefined>();
-  const chunks = new Map<string, Chunk | undefined>();
-  const pairsOf = (result: CellResult | undefined): readonly (readonly [string, string])[] =>
-    result === undefined ? [] : pairs(result.effects);
-  for (const { owner, before, after } of updates) {
-    const now = pairsOf(after);
-    if (now.length === 0 && pairsOf(before).length === 0) continue;
-    byOwner.set(owner, now.length === 0 ? undefined : now);
-    const text = now
-      .map(([key, value]) => (value === '' ? `${key}\n` : `${key} ${value}\n`))
-      .join('');
-    chunks.set(owner, now.length === 0 ? undefined : leaf(text));
-  }
-  return { byOwner: lines.byOwner.with(byOwner), chunks: lines.chunks.with(chunks) };
-};
-
-/** Results that hold a problem, or ask for statuses. */
-export const updatedNotable = (
-  notable: PersistentMap<CellResult>,
-  updates: readonly CellUpdate[],
-): PersistentMap<CellResult> => {
-  const changes = new Map<string, CellResult | undefined>();
-  for (const { owner, before, after } of updates) {
-    if (after !== undefined && isNotable(after)) changes.set(owner, after);
-    else if (before !== undefined && isNotable(before)) changes.set(owner, undefined);
-  }
-  return notable.with(changes);
-};
-
-const isNotable = ({ problem, effects }: CellResult): boolean =>
-  problem !== undefined || effects.statuses.length > 0 || effects.problems.length > 0;
+export const updatedLines = (lines: Lines, updates: readonly ClaimUpdate<string>[]): Lines =>
+  lines.with(
+    new Map(updates.map(({ owner, after }) => [owner, after.length === 0 ? undefined : after])),
+  );

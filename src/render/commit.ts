@@ -1,26 +1,27 @@
 /** Puts a render together: the records of the last one, and what changed since. */
-import { chunkTexts, type Chunk } from '../cells/chunk.ts';
+import { chunkTexts, concatLike, type Chunk } from '../cells/chunk.ts';
 import { byCodeUnits, type PersistentMap } from '../cells/persistent-map.ts';
 import { buildPlan, profileRecord } from '../plan/build.ts';
 import type { MerkleMap } from '../plan/merkle-map.ts';
 import type { Backend, Plan, PlanFile, Profile } from '../plan/plan.ts';
-import { assembleConfig, contentOf, type AssembledConfig } from './assemble-config.ts';
+import { assembleConfig, contentsOf, type AssembledConfig } from './assemble-config.ts';
 import {
-  assembleDeclared,
   assembleLists,
   assembleMaps,
+  declaredClaims,
   fileRecord,
+  listClaims,
   type FileContext,
 } from './assemble-files.ts';
-import { claimUpdates, updatedNotable, type CellUpdate } from './cell-updates.ts';
+import { claimUpdates, type CellUpdate } from './cell-updates.ts';
 import type { Committed } from './committed.ts';
 import type { DeclaredFile } from './language/effects.ts';
 import { isBlank } from './evaluate.ts';
 import { TemplateFailure, nameOf } from './language/failure.ts';
-import type { Claim } from './ledger.ts';
+import type { Claim, ClaimUpdate } from './ledger.ts';
 import { filePath } from './language/render-paths.ts';
 import type { RenderedFile } from './render.ts';
-import { claimSlices, withSlices } from './slices.ts';
+import { claimSlices, eachSliced, withSlices } from './slices.ts';
 import type { PlacedRoot } from './slot-plans.ts';
 
 export interface CommitInput {
@@ -46,13 +47,19 @@ export function* commit(
   { before, placed, slots, updates }: CommitInput,
   context: FileContext,
 ): Generator<void, CommitOutput> {
-  const notable = updatedNotable(before.notable, updates);
+  const notables = before.notables.with(updates);
   yield;
   const { claims: backendClaims, backends, chunks } = yield* commitBackends(before, updates);
   const maps = yield* assembleMaps(before, updates, context);
   yield;
   const lists = assembleLists(before, updates);
-  const { claims: fileClaims, touched } = assembleDeclared(before, updates);
+  const templateFiles = wholeTemplates({ before, placed, slots }, context);
+  const claims = [
+    ...declaredClaims(updates),
+    ...listClaims(before.lists, lists),
+    ...templateClaims(before.templateFiles, templateFiles),
+  ];
+  const { ledger: fileClaims, touched } = yield* claimSlices(before.fileClaims, claims);
   refuseConflicts({ backendClaims, fileClaims, maps });
   yield;
   const roots = new Map(placed.map(({ root, result }) => [root.id, result]));
@@ -60,7 +67,7 @@ export function* commit(
     ...before,
     roots,
     slots,
-    notable,
+    notables,
     backendClaims,
     backends,
     backendChunks: chunks,
@@ -68,15 +75,17 @@ export function* commit(
   const main = placed.find(({ root }) => root.kind === 'config');
   const assembled = assembleConfig(main?.items ?? [], partial, context.digests);
   yield;
-  const other = commitFiles({ before, placed, slots, lists, touched }, context);
+  const other = yield* commitFiles(before, touched, context);
+  for (const path of before.lists.keys()) if (!lists.has(path)) context.digests.forget(path);
   const committed: Committed = {
-    ...{ ...partial, fileClaims, lists, maps },
+    ...{ ...partial, fileClaims, lists, maps, templateFiles },
     profiles: commitProfiles(before.profiles, assembled, context),
+    sections: assembled.texts,
     planMaps: before.planMaps.with(
       new Map([...maps].map(([, { record }]) => [record?.path ?? '', record])),
     ),
     planFiles: other.records,
-    files: allFiles(maps, other.files),
+    files: other.files.with(changedMapFiles(before.maps, maps)),
   };
   yield;
   return finish(committed, assembled, context);
@@ -158,62 +167,53 @@ const commitProfiles = (
   return before.with(changes);
 };
 
-interface FileInput {
-  readonly before: Committed;
-  readonly placed: readonly PlacedRoot[];
-  readonly slots: Committed['slots'];
-  readonly lists: Committed['lists'];
-  readonly touched: ReadonlyMap<string, DeclaredFile | undefined>;
-}
-
-/** Everything but maps and the configuration: what cells declared, certificate lists, and whole templates. */
-const commitFiles = (
-  { before, placed, slots, lists, touched }: FileInput,
+/** Everything but maps and the configuration, after the claims on some paths changed. */
+function* commitFiles(
+  before: Committed,
+  touched: ReadonlyMap<string, DeclaredFile | undefined>,
   context: FileContext,
-): { records: MerkleMap<PlanFile>; files: Map<string, RenderedFile> } => {
-  const declared = new Map([
-    ...touched,
-    ...changedLists(before.lists, lists),
-    ...changedTemplates({ before, placed, slots }, context),
-  ]);
-  const files = new Map(before.files);
+): Generator<void, Pick<Committed, 'files'> & { readonly records: MerkleMap<PlanFile> }> {
+  const files = new Map<string, RenderedFile | undefined>();
   const records = new Map<string, PlanFile | undefined>();
-  for (const [path, file] of declared) {
+  yield* eachSliced(touched, ([path, file]) => {
     const made = file === undefined ? undefined : fileRecord(file, context);
     records.set(path, made?.record);
-    if (made === undefined) files.delete(path);
-    else files.set(path, made.file);
-  }
-  return { records: before.planFiles.with(records), files };
-};
-
-function* changedLists(
-  before: Committed['lists'],
-  now: Committed['lists'],
-): Generator<[string, DeclaredFile | undefined]> {
-  for (const path of before.keys()) if (!now.has(path)) yield [path, undefined];
-  for (const [path, { chunks }] of now) {
-    if (before.get(path)?.chunks === chunks) continue;
-    yield [path, { path, kind: 'crt-list', content: chunks.chunk, reloadOnChange: true }];
-  }
+    files.set(path, made?.file);
+  });
+  return {
+    records: yield* withSlices(before.planFiles, records),
+    files: yield* withSlices(before.files, files),
+  };
 }
 
-/** Files and certificates that are whole templates; also refuses maps that print. */
-function* changedTemplates(
-  { before, placed, slots }: Pick<FileInput, 'before' | 'placed' | 'slots'>,
+/** Files and certificates that are whole templates, by id of the template; also refuses maps that print. */
+const wholeTemplates = (
+  { before, placed, slots }: Pick<CommitInput, 'before' | 'placed' | 'slots'>,
   { config }: FileContext,
-): Generator<[string, DeclaredFile]> {
+): Committed['templateFiles'] => {
+  const files = new Map<string, DeclaredFile>();
   for (const { root, items } of placed) {
     if (root.kind === 'config') continue;
-    const content = contentOf(items, { slots });
-    if (root.kind === 'map') {
-      refusePrinted(root.source, content);
-      continue;
-    }
-    const file = templateFile(root, content, config);
-    if (before.files.get(file.path)?.text !== content) yield [file.path, file];
+    const old = before.templateFiles.get(root.id);
+    const content = concatLike(old?.content, contentsOf(items, { slots }));
+    if (root.kind === 'map') refusePrinted(root.source, content);
+    else if (old?.content === content) files.set(root.id, old);
+    else files.set(root.id, templateFile(root, content, config));
   }
-}
+  return files;
+};
+
+/** A template claims the path of its file. */
+const templateClaims = (
+  before: Committed['templateFiles'],
+  now: Committed['templateFiles'],
+): readonly ClaimUpdate<DeclaredFile>[] =>
+  [...now].flatMap(([id, file]) => {
+    const old = before.get(id);
+    if (old === file) return [];
+    const claims = { before: old === undefined ? [] : [[old.path, old] as const] };
+    return [{ owner: `template ${id}`, object: undefined, ...claims, after: [[file.path, file]] }];
+  });
 
 const templateFile = (
   { kind, name }: PlacedRoot['root'],
@@ -241,11 +241,14 @@ const refusePrinted = (source: string, content: Chunk): void => {
   });
 };
 
-const allFiles = (
-  maps: Committed['maps'],
-  files: Map<string, RenderedFile>,
+const changedMapFiles = (
+  before: Committed['maps'],
+  now: Committed['maps'],
 ): ReadonlyMap<string, RenderedFile> => {
-  for (const { file } of maps.values()) if (file !== undefined) files.set(file.path, file);
+  const files = new Map<string, RenderedFile>();
+  for (const [name, { file }] of now) {
+    if (file !== undefined && file !== before.get(name)?.file) files.set(file.path, file);
+  }
   return files;
 };
 
@@ -270,6 +273,6 @@ const finish = (
     },
     digest,
   );
-  const files = new Map(committed.files).set(path, { path, kind: 'config', text: chunk });
+  const files = committed.files.with(new Map([[path, { path, kind: 'config', text: chunk }]]));
   return { committed, config: chunk, plan, files };
 };

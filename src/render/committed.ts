@@ -10,10 +10,13 @@ import type {
   PlanMap,
   Profile,
 } from '../plan/plan.ts';
-import { chunkText } from '../cells/chunk.ts';
+import { chunkText, type Chunk } from '../cells/chunk.ts';
 import type { DeclaredBackend, DeclaredFile } from './language/effects.ts';
 import type { CellResult, RootResult } from './evaluate.ts';
+import { FileMap } from './file-map.ts';
 import { Ledger } from './ledger.ts';
+import { NO_LINES, type Lines } from './lines.ts';
+import { Notables } from './notables.ts';
 import type { RenderedFile } from './render.ts';
 import type { SlotRequest } from './language/slots.ts';
 
@@ -34,19 +37,12 @@ export interface CommittedSlot {
   readonly chunks: OrderedChunks;
 }
 
-/** Lines by owner, for files whose order is that of the cells. */
-export interface Lines {
-  readonly byOwner: PersistentMap<readonly (readonly [string, string])[]>;
-  readonly chunks: OrderedChunks;
-}
-
-export const NO_LINES: Lines = { byOwner: PersistentMap.EMPTY, chunks: OrderedChunks.EMPTY };
-
 /** One map: its claims or lines, and what they come to. */
 export interface CommittedMap {
   readonly ledger: Ledger<string>;
   readonly lines: Lines;
   readonly entries: MerkleMap<MapEntry>;
+  /** Text of the entries by key, of a map that is not ordered. */
   readonly chunks: OrderedChunks;
   readonly record: PlanMap | undefined;
   readonly file: RenderedFile | undefined;
@@ -55,19 +51,22 @@ export interface CommittedMap {
 export interface Committed {
   readonly roots: ReadonlyMap<string, RootResult>;
   readonly slots: ReadonlyMap<string, CommittedSlot>;
-  /** Results by owner that hold a problem, or ask for statuses. */
-  readonly notable: PersistentMap<CellResult>;
+  readonly notables: Notables;
   readonly backendClaims: Ledger<DeclaredBackend>;
   readonly backends: MerkleMap<Backend>;
   readonly backendChunks: OrderedChunks;
   readonly profiles: MerkleMap<Profile>;
+  /** Texts of the sections and profiles of the configuration by kind and name. */
+  readonly sections: ReadonlyMap<string, Chunk>;
+  /** Files that are whole templates, by id of the template. */
+  readonly templateFiles: ReadonlyMap<string, DeclaredFile>;
   readonly fileClaims: Ledger<DeclaredFile>;
   readonly lists: ReadonlyMap<string, Lines>;
   readonly maps: ReadonlyMap<string, CommittedMap>;
   readonly planMaps: MerkleMap<PlanMap>;
   readonly planFiles: MerkleMap<PlanFile>;
   /** All files but the configuration. */
-  readonly files: ReadonlyMap<string, RenderedFile>;
+  readonly files: FileMap;
 }
 
 export const emptyMap = (digest: DigestFunction): CommittedMap => ({
@@ -83,17 +82,19 @@ export const emptyMap = (digest: DigestFunction): CommittedMap => ({
 export const nothingCommitted = (digest: DigestFunction): Committed => ({
   roots: new Map(),
   slots: new Map(),
-  notable: PersistentMap.EMPTY,
+  notables: Notables.EMPTY,
   backendClaims: Ledger.empty<DeclaredBackend>(() => false),
   backends: merkleMap(digest),
   backendChunks: OrderedChunks.EMPTY,
   profiles: merkleMap(digest),
+  sections: new Map(),
+  templateFiles: new Map(),
   fileClaims: Ledger.empty<DeclaredFile>(sameFile),
   lists: new Map(),
   maps: new Map(),
   planMaps: merkleMap(digest),
   planFiles: merkleMap(digest),
-  files: new Map(),
+  files: FileMap.EMPTY,
 });
 
 const sameFile = (left: DeclaredFile, right: DeclaredFile): boolean =>

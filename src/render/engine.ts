@@ -9,8 +9,11 @@ import { compileTemplates } from './language/template-set.ts';
 
 export interface EngineParts {
   readonly config: TemplateConfig;
-  /** Keeps its own previous model; asked once for each snapshot that is rendered, in steps where it offers them. */
-  readonly routing: SnapshotRouting;
+  /**
+   * Makes the routing of one renderer, which keeps its own previous model and is asked once for each snapshot that is
+   * rendered, in steps where it offers them.
+   */
+  readonly routing: () => SnapshotRouting;
   /** Hex SHA-256 of UTF-8 text. */
   readonly digest: DigestFunction;
   /** The same for text in pieces, so that a change of a long file is cheap. Default: made of `digest`. */
@@ -34,24 +37,21 @@ export const createEngine = ({
   const globals = globalScope(config, capabilities ?? { haproxy: '3.0' });
   const compiled = compileTemplates(config, globals);
   if (!compiled.ok) return compiled;
-  const renderer = new Renderer({
-    config,
-    set: compiled.set,
-    globals,
-    routing,
-    digest,
-    hasher,
-  });
-  return {
-    ok: true,
-    engine: {
+  const engine = (): TemplateEngine => {
+    const parts = { config, set: compiled.set, globals, routing: routing(), digest, hasher };
+    const renderer = new Renderer(parts);
+    return {
       generation: config.generation,
       watched: config.watched,
       settings: config.dataplane,
       controller: config.controller,
       podSelector: config.podSelector,
+      protective: compiled.set.protective,
       steps: (snapshot) => renderer.steps(snapshot),
       stats: () => renderer.stats(),
-    },
+      readsFor: (object) => renderer.readsFor(object),
+      fork: engine,
+    };
   };
+  return { ok: true, engine: engine() };
 };

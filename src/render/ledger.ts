@@ -72,12 +72,15 @@ export class Ledger<Value> {
     const conflicts = new Map<string, Claims<Value> | undefined>();
     for (const [name, unsorted] of changed) {
       const sorted = unsorted.length < 2 ? unsorted : [...unsorted].sort(byOwner);
-      const [first, ...rest] = sorted;
+      const first = sorted[0];
       const differs =
-        first !== undefined && rest.some(({ value }) => !this.#agree(first.value, value));
+        first !== undefined &&
+        sorted.length > 1 &&
+        sorted.some((claim) => claim !== first && !this.#agree(first.value, claim.value));
       touched.set(name, first?.value);
       claims.set(name, first === undefined ? undefined : sorted);
-      conflicts.set(name, differs ? sorted : undefined);
+      if (differs) conflicts.set(name, sorted);
+      else if (this.conflicts.has(name)) conflicts.set(name, undefined);
     }
     const ledger = new Ledger(
       this.#agree,

@@ -6,6 +6,7 @@ import type { Needs } from '../snapshot/content.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { WatchedResource } from '../snapshot/watch.ts';
 import type { Chunk } from '../cells/chunk.ts';
+import type { MadeLine } from './made-line.ts';
 
 /** One file of a render: its bytes are the concatenated chunks, UTF-8. */
 export interface RenderedFile {
@@ -27,6 +28,17 @@ export interface StatusPatch {
   readonly status: Readonly<Record<string, unknown>>;
 }
 
+/** The cells of a render, and what the engine holds after it. */
+export interface RenderCells {
+  readonly evaluated: number;
+  /** Taken from the render before. */
+  readonly reused: number;
+  /** Cells that are kept for the next render. */
+  readonly live: number;
+  /** Distinct things that those have read. */
+  readonly reads: number;
+}
+
 /** The tree of cells for one snapshot, flattened to what the pipeline needs. */
 export interface Render {
   readonly plan: Plan;
@@ -39,9 +51,11 @@ export interface Render {
   readonly files: ReadonlyMap<string, RenderedFile>;
   readonly problems: readonly Problem[];
   readonly statuses: readonly StatusPatch[];
-  readonly cells: { readonly evaluated: number; readonly reused: number };
+  readonly cells: RenderCells;
   /** Line of the configuration file, counted from 1. */
   provenance(line: number): Provenance | undefined;
+  /** All lines of a file with what made them. Costs the size of the render: for explanations only. */
+  lines(path: string): Iterable<MadeLine>;
 }
 
 export type RenderPhase = 'config' | 'snapshot' | 'template' | 'plan';
@@ -73,6 +87,8 @@ export interface EngineFacts {
   readonly controller: ControllerSettings;
   /** Labels of the fleet's pods. */
   readonly podSelector: Readonly<Record<string, string>>;
+  /** Sources of the templates that protect what they are printed for (`protective: true`), and of what they include. */
+  readonly protective: ReadonlySet<string>;
 }
 
 /**
@@ -84,6 +100,10 @@ export interface TemplateEngine extends EngineFacts {
   steps(snapshot: Snapshot): Generator<void, RenderResult>;
   /** Cells that are kept, and distinct things they have read. */
   stats(): { readonly cells: number; readonly reads: number };
+  /** Keys of everything that the cells made for an object have read in the newest snapshot. Looks at all cells. */
+  readsFor(object: ObjectRef): ReadonlySet<string>;
+  /** Another renderer of the same templates, which knows nothing of what this one rendered. */
+  fork(): TemplateEngine;
 }
 
 /** `spec.dataplane`; durations in milliseconds, paths relative to the pod's base directory. */

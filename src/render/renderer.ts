@@ -2,13 +2,13 @@
 import { CellIndex, Slot } from '../cells/cells.ts';
 import type { Chunk } from '../cells/chunk.ts';
 import type { DigestFunction } from '../plan/plan.ts';
-import { PlanError } from '../plan/build.ts';
 import type { RouteModel } from '../routing/model.ts';
-import type { Problem } from '../snapshot/problem.ts';
+import type { ObjectRef } from '../snapshot/objects.ts';
+import { changesTo } from '../snapshot/changes-to.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { FileContext } from './assemble-files.ts';
 import type { CellUpdate } from './cell-updates.ts';
-import { commit, type CommitOutput } from './commit.ts';
+import { commit } from './commit.ts';
 import {
   nothingCommitted,
   type Committed,
@@ -22,13 +22,14 @@ import {
   type RootResult,
   type Surroundings,
 } from './evaluate.ts';
-import { TemplateFailure } from './language/failure.ts';
-import { provenanceOf } from './provenance.ts';
 import { RenderNeeds } from './render-needs.ts';
-import type { RenderPhase, RenderResult } from './render.ts';
+import { concerns } from './language/object-of.ts';
+import { FinishedRenders, type Counts } from './finished-renders.ts';
+import type { RenderResult } from './render.ts';
+import { SECRETS_AWAITED, SUPERSEDED, failed, planProblem, problemsOf } from './render-failures.ts';
 import type { Scope } from './language/run.ts';
 import { cellOwner, placeSlots, rootOwner, type PlacedRoot } from './slot-plans.ts';
-import { withSlices } from './slices.ts';
+import { eachSliced, withSlices } from './slices.ts';
 import { NO_SLOT, cellsOf, changedKeys, goneCells, textOf } from './slot-cells.ts';
 import type { TemplateConfig } from './config/template-config.ts';
 import type { TemplateSet } from './language/template-set.ts';
@@ -50,26 +51,6 @@ export interface RendererParts {
   readonly hasher: () => TextHasher;
 }
 
-interface Counts {
-  evaluated: number;
-  total: number;
-}
-
-/** Something newer has started; whoever still holds these steps must not go on with them. */
-const SUPERSEDED: Problem = {
-  severity: 'error',
-  reason: 'RenderSuperseded',
-  message: 'a newer render has started',
-  nextStep: 'Use the result of the newer one.',
-};
-
-const SECRETS_AWAITED: Problem = {
-  severity: 'warning',
-  reason: AWAITED,
-  message: 'the content of a Secret that a route names is not there yet',
-  nextStep: 'Nothing: it is fetched.',
-};
-
 export class Renderer {
   readonly #parts: RendererParts;
   readonly #context: FileContext;
@@ -78,6 +59,7 @@ export class Renderer {
   readonly #index: CellIndex;
   readonly #roots: Slot<RootResult>;
   readonly #slots = new Map<string, Slot<CellResult>>();
+  readonly #finished: FinishedRenders;
   #committed: Committed;
   #seen: SnapshotWorld | undefined;
   #run = 0;
@@ -90,6 +72,7 @@ export class Renderer {
     this.#needs = new RenderNeeds(config.watched);
     this.#index = new CellIndex(this.#needs.follows);
     this.#roots = new Slot(this.#index);
+    this.#finished = new FinishedRenders(config, parts.set.warnings);
     this.#committed = nothingCommitted(digest);
   }
 
@@ -97,6 +80,17 @@ export class Renderer {
     let cells = this.#roots.size;
     for (const slot of this.#slots.values()) cells += slot.size;
     return { cells, reads: this.#index.size };
+  }
+
+  readsFor(object: ObjectRef): ReadonlySet<string> {
+    const reads = new Set<string>();
+    for (const slot of this.#slots.values()) {
+      for (const cell of slot.cells()) {
+        if (!concerns(cell.argument, object)) continue;
+        for (const read of cell.reads) reads.add(read);
+      }
+    }
+    return reads;
   }
 
   *steps(snapshot: Snapshot): Generator<void, RenderResult> {
@@ -123,15 +117,16 @@ export class Renderer {
     const model =
       routing.steps === undefined ? routing.route(snapshot) : yield* routing.steps(snapshot);
     const world = new SnapshotWorld(snapshot, model);
+    if (before !== undefined) yield* this.#refresh(before, world);
+    // Not earlier: who goes on after abandoned steps must look at everything again.
     this.#seen = world;
-    if (before === undefined) return world;
-    const follows = snapshot.version === before.snapshot.version + 1;
-    const refresh = (key: string): void => this.#index.refresh(key, () => world.look(key));
-    if (follows) {
-      for (const key of this.#keys.ofObjects(snapshot.changes)) refresh(key);
-      for (const key of this.#keys.ofRoutes(before.model, world.model)) refresh(key);
-    } else for (const key of [...this.#index.keys()]) refresh(key);
     return world;
+  }
+
+  *#refresh(before: SnapshotWorld, now: SnapshotWorld): Generator<void> {
+    const refresh = (key: string): void => this.#index.refresh(key, () => now.look(key));
+    yield* eachSliced(this.#keys.ofObjects(changesTo(before.snapshot, now.snapshot)), refresh);
+    yield* eachSliced(this.#keys.ofRoutes(before.model, now.model), refresh);
   }
 
   *#work(snapshot: Snapshot): Generator<void, RenderResult> {
@@ -158,7 +153,7 @@ export class Renderer {
     try {
       const output = yield* commit({ before, placed, slots, updates }, this.#context);
       this.#settle(output.committed);
-      return this.#result(output, world, counts);
+      return this.#finished.of({ output, world, counts, held: this.stats() });
     } catch (error: unknown) {
       return failed('plan', [planProblem(error)]);
     }
@@ -198,6 +193,7 @@ export class Renderer {
     const chunks = new Map<string, Chunk | undefined>();
     const evaluate = cellsOf({ plan, slot, around, counts });
     counts.total += collection.size;
+    slot.follow(collection, before.collection);
     for (const key of changedKeys(collection, before.collection, slot)) {
       const [old, now] = [before.results.get(key), evaluate(key)];
       if (old === now) continue;
@@ -233,54 +229,4 @@ export class Renderer {
       }
     }
   }
-
-  #result(
-    { plan, files, config }: CommitOutput,
-    world: SnapshotWorld,
-    counts: Counts,
-  ): RenderResult {
-    const notable = [...this.#committed.notable.values()];
-    const { config: templates } = this.#parts;
-    return {
-      ok: true,
-      render: {
-        ...{ plan, files, snapshot: world.snapshot },
-        ...{ generation: templates.generation, settings: templates.dataplane },
-        problems: [
-          ...this.#parts.set.warnings,
-          ...world.model.problems,
-          ...notable.flatMap(({ effects }) => effects.problems),
-        ],
-        statuses: notable.flatMap(({ effects }) => effects.statuses),
-        cells: { evaluated: counts.evaluated, reused: counts.total - counts.evaluated },
-        provenance: (line) => provenanceOf(config, line),
-      },
-    };
-  }
 }
-
-/** A complete render has no problems, so all there are come from the updates. */
-const problemsOf = (updates: readonly CellUpdate[]): readonly Problem[] =>
-  updates
-    .filter(({ after }) => after?.problem !== undefined)
-    .sort((left, right) => (left.owner < right.owner ? -1 : 1))
-    .flatMap(({ after }) => (after?.problem === undefined ? [] : [after.problem]));
-
-const planProblem = (error: unknown): Problem => {
-  if (error instanceof TemplateFailure) return error.toProblem();
-  if (!(error instanceof PlanError)) throw error;
-  return {
-    severity: 'error',
-    reason: 'PlanRefused',
-    message: error.message,
-    nextStep: 'Correct the template that declares it.',
-  };
-};
-
-const failed = (
-  phase: RenderPhase,
-  problems: readonly Problem[],
-): Extract<RenderResult, { ok: false }> => ({
-  ok: false,
-  failure: { phase, problems },
-});

@@ -26,10 +26,7 @@ export const cellsOf =
   ({ plan: { tag, collection, map, declaresBackends }, slot, around, counts }: SlotWork) =>
   (key: string): CellResult | undefined => {
     const element = collection.get(key);
-    if (element === undefined) {
-      slot.drop(key);
-      return undefined;
-    }
+    if (element === undefined) return undefined;
     const kept = slot.valid(key, element);
     if (kept !== undefined) return kept.result;
     counts.evaluated += 1;
@@ -41,18 +38,19 @@ export const cellsOf =
 export const textOf = (result: CellResult | undefined): Chunk | undefined =>
   result === undefined || result.chunk.size === 0 ? undefined : result.chunk;
 
-/** Keys whose element is another one than in the last complete render, or whose cell has become invalid since. */
+/** Keys whose element is another one than in the last complete render, or whose cell is. */
 export function* changedKeys(
   now: PersistentMap<unknown>,
   before: PersistentMap<unknown>,
-  { stale }: Slot<CellResult>,
+  { unsettled }: Slot<CellResult>,
 ): Generator<string> {
-  const changed = new Set<string>();
+  // Those of earlier renders: a cell that is evaluated now becomes unsettled, too.
+  const earlier = new Set(unsettled);
   for (const { key } of now.differences(before)) {
-    changed.add(key);
+    earlier.delete(key);
     yield key;
   }
-  for (const key of [...stale]) if (!changed.has(key)) yield key;
+  yield* earlier;
 }
 
 /** Updates that take all cells of a slot away. */

@@ -23,8 +23,10 @@ export const joiningHasher = (hash: DigestFunction, parts: readonly string[] = [
   };
 };
 
-/** Sub-trees up to this many bytes are kept as one string, so that a digest does not walk to every leaf again. */
+/** Sub-trees of leaves up to this many bytes are kept as one string, so that a digest does not walk to every leaf again. */
 const KEPT_BYTES = 256 * 1024;
+/** Sub-trees up to this many bytes are one string whatever they are made of. */
+const SMALL_BYTES = 4 * 1024;
 /** Bytes between two states that are kept to go on from. */
 const CHECKPOINT_BYTES = 64 * 1024;
 
@@ -53,13 +55,19 @@ export class TextDigests {
     this.#hasher = hasher;
   }
 
-  /** @param path names the file over time; without it the text is taken to be short */
+  /** @param path names the file (or a part of one) over time; without it the text is taken to be short */
   of(chunk: Chunk, path?: string): Digest {
     const known = this.#known.get(chunk);
     if (known !== undefined) return known;
-    const digest = path === undefined ? this.#whole(chunk) : this.#continued(chunk, path);
+    const long = path !== undefined && chunk.size > CHECKPOINT_BYTES;
+    const digest = long ? this.#continued(chunk, path) : this.#whole(chunk);
     this.#known.set(chunk, digest);
     return digest;
+  }
+
+  /** There is no such file any more. */
+  forget(path: string): void {
+    this.#runs.delete(path);
   }
 
   #whole(chunk: Chunk): Digest {
@@ -105,11 +113,15 @@ export class TextDigests {
   }
 }
 
+/** Small sub-trees, and larger ones that have nothing but leaves: what stays one string while its neighbours change. */
 function* blocksOf(chunk: Chunk): Generator<Chunk> {
   if (chunk.size === 0) return;
-  if (chunk.text !== undefined || chunk.size <= KEPT_BYTES) yield chunk;
+  if (chunk.text !== undefined || isBlock(chunk)) yield chunk;
   else for (const child of chunk.children) yield* blocksOf(child);
 }
+
+const isBlock = ({ size, depth }: Chunk): boolean =>
+  size <= SMALL_BYTES || (size <= KEPT_BYTES && depth === 1);
 
 const commonPrefix = (left: readonly Chunk[], right: readonly Chunk[]): number => {
   let length = 0;

@@ -61,7 +61,7 @@ export class ReadKeys {
     this.#paths = new Map(watched.map(({ name, indexBy }) => [name, indexBy.map(fieldPath)]));
   }
 
-  *ofObjects(changes: readonly ObjectChange[]): Generator<string> {
+  *ofObjects(changes: Iterable<ObjectChange>): Generator<string> {
     for (const { resource, key, before, after } of changes) {
       const slash = key.indexOf('/');
       yield JSON.stringify(['get', resource, key.slice(0, slash), key.slice(slash + 1)]);

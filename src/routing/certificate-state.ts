@@ -25,8 +25,10 @@ export class CertificateState {
   readonly #serverNames = new ClaimTable<ServerNameClaim>();
   /** Host → certificate that won it. */
   readonly #winners = new Map<string, string>();
-  /** Certificates that somebody serves without naming hosts. */
-  readonly #unnamed = new Set<string>();
+  /** Certificates that somebody serves without naming hosts → the hosts they name themselves. */
+  readonly #ownHosts = new Map<string, readonly string[]>();
+  /** The other way round. */
+  readonly #ownedBy = new Map<string, Set<string>>();
   /** Certificates whose Secret is there without its content. */
   readonly #awaited = new Set<string>();
   readonly #problems: ProblemIndex;
@@ -53,8 +55,10 @@ export class CertificateState {
 
   *update(before: TlsModel, store: Store): Generator<void, TlsModel> {
     const hosts = this.#serverNames.takeTouched();
-    for (const host of hosts) this.#decide(host);
-    if (hosts.size > 0) for (const name of this.#unnamed) this.#claims.touch(name);
+    for (const host of hosts) {
+      this.#decide(host);
+      for (const name of this.#ownedBy.get(host) ?? []) this.#claims.touch(name);
+    }
     const touched = this.#claims.takeTouched();
     const secrets = yield* recomputed(before.secrets, touched, (name) => this.#named(name));
     const certificates = yield* recomputed(before.certificates, touched, (name) =>
@@ -90,7 +94,7 @@ export class CertificateState {
     const [first] = claims;
     if (first === undefined) {
       this.#problems.replace(source, []);
-      this.#unnamed.delete(name);
+      this.#own(name, []);
       return undefined;
     }
     const { namespace, secret } = first;
@@ -98,7 +102,7 @@ export class CertificateState {
     if (object !== undefined && isAwaited(object)) this.#awaited.add(name);
     const pair = this.#readKeyPair(`Secret ${namespace}/${secret}`, object);
     this.#problems.replace(source, unusable(claims, pair));
-    const hosts = pair.ok ? this.#hostsOf(name, claims, pair.names) : [];
+    const hosts = this.#hostsOf(name, claims, pair.ok ? pair.names : []);
     if (!pair.ok || object === undefined || hosts.length === 0) return undefined;
     return { name, hosts, pem: pair.pem, object: objectRef(object) };
   }
@@ -113,15 +117,28 @@ export class CertificateState {
     names: readonly string[],
   ): readonly string[] {
     const unnamed = claims.some(({ hosts }) => hosts.length === 0);
-    if (unnamed) this.#unnamed.add(name);
-    else this.#unnamed.delete(name);
+    const ownHosts = (unnamed ? names : [])
+      .map((host) => readHost(host))
+      .filter((host) => host !== undefined);
+    this.#own(name, ownHosts);
     const asked = claims.flatMap(({ hosts }) => hosts);
     const won = asked.filter((host) => this.#winners.get(host) === name);
-    const own = (unnamed ? names : [])
-      .map((host) => readHost(host))
-      .filter((host) => host !== undefined)
-      .filter((host) => this.#winners.get(host) === undefined);
+    const own = ownHosts.filter((host) => this.#winners.get(host) === undefined);
     return [...new Set([...won, ...own])].sort();
+  }
+
+  /** Remembers which hosts a certificate may be served for because it names them. */
+  #own(name: string, hosts: readonly string[]): void {
+    for (const host of this.#ownHosts.get(name) ?? []) {
+      const names = this.#ownedBy.get(host);
+      names?.delete(name);
+      if (names?.size === 0) this.#ownedBy.delete(host);
+    }
+    if (hosts.length === 0) this.#ownHosts.delete(name);
+    else this.#ownHosts.set(name, hosts);
+    for (const host of hosts) {
+      this.#ownedBy.set(host, (this.#ownedBy.get(host) ?? new Set()).add(name));
+    }
   }
 }
 

@@ -97,7 +97,7 @@ const collectEndpoint = (into: Collected, slice: SliceEndpoint): void => {
   const given = listAt(endpoint, 'addresses')[0];
   if (usable === 'unusable' || typeof given !== 'string') return;
   const address = readAddress(given, family);
-  if (address === undefined || (isLocal(address) && !allowLocal)) into.refused.push(given);
+  if (address === undefined || (!allowLocal && isLocal(address))) into.refused.push(given);
   else {
     const ready = usable === 'ready';
     into.candidates.push({ address, port, family, pod: podOf(endpoint), ready });

@@ -19,7 +19,8 @@ export interface ServedClasses {
   readonly default: boolean;
 }
 
-const CLASS_ANNOTATION = 'kubernetes.io/ingress.class';
+/** Names the class where `spec.ingressClassName` does not. */
+export const CLASS_ANNOTATION = 'kubernetes.io/ingress.class';
 const DEFAULT_ANNOTATION = 'ingressclass.kubernetes.io/is-default-class';
 
 /** Reads all IngressClasses; an equal result keeps the identity of `previous`. */

@@ -1,4 +1,4 @@
-import { changesBetween, IndexedSnapshot } from '../snapshot/apply-batch.ts';
+import { changesTo } from '../snapshot/changes-to.ts';
 import { objectKey, type KubeObject } from '../snapshot/objects.ts';
 import type { ObjectChange, Snapshot, Store } from '../snapshot/snapshot.ts';
 import { DEFAULT_CERTIFICATE } from './contribution.ts';
@@ -36,7 +36,7 @@ export interface Routing {
   steps(snapshot: Snapshot): Generator<void, RouteModel>;
 }
 
-/** Ingresses read between two steps. */
+/** Objects looked at between two steps. */
 const SLICE = 128;
 
 const SERVICE_LABEL = 'kubernetes.io/service-name';
@@ -50,31 +50,6 @@ const EMPTY: Store = {
 
 const storeOf = (snapshot: Snapshot, resource: string): Store =>
   snapshot.resources.includes(resource) ? snapshot.store(resource) : EMPTY;
-
-const RESOURCES = ['ingresses', 'services', 'endpointslices', 'secrets'] as const;
-
-/** Differences of two snapshots that do not follow each other: the identity of every object is compared. */
-function* scan(before: Snapshot, after: Snapshot): Generator<ObjectChange> {
-  for (const resource of RESOURCES) {
-    const [old, now] = [storeOf(before, resource), storeOf(after, resource)];
-    if (old === now) continue;
-    const rest = new Map(old.list().map((object) => [objectKey(object), object]));
-    for (const object of now.list()) {
-      const key = objectKey(object);
-      const known = rest.get(key);
-      rest.delete(key);
-      if (known !== object) yield { resource, key, before: known, after: object };
-    }
-    for (const [key, object] of rest) yield { resource, key, before: object, after: undefined };
-  }
-}
-
-const changesTo = (before: Snapshot, after: Snapshot): Iterable<ObjectChange> => {
-  if (before.version === after.version - 1) return after.changes;
-  return before instanceof IndexedSnapshot && after instanceof IndexedSnapshot
-    ? changesBetween(before, after)
-    : scan(before, after);
-};
 
 const defaultRecord = (pem: string): CertificateModel => ({
   name: DEFAULT_CERTIFICATE,
@@ -136,7 +111,8 @@ class IncrementalRouting implements Routing {
     const reclassified = classes !== this.#classes;
     this.#classes = classes;
     if (routed !== undefined) {
-      for (const change of changesTo(routed.snapshot, snapshot)) this.#follow(change, classes);
+      const changes = changesTo(routed.snapshot, snapshot);
+      yield* inSteps(changes, (change) => this.#follow(change, classes));
     }
     // From scratch the Ingresses are enough: what they refer to is looked up.
     if (routed === undefined || reclassified) yield* this.#contributeAll(snapshot, classes);
@@ -189,13 +165,20 @@ class IncrementalRouting implements Routing {
     this.#state.contribute(key, ours ? readIngress(ingress) : undefined);
   }
 
-  *#contributeAll(snapshot: Snapshot, classes: ServedClasses): Generator<void> {
-    let count = 0;
-    for (const ingress of storeOf(snapshot, 'ingresses').list()) {
-      this.#contribute(objectKey(ingress), ingress, classes);
-      count += 1;
-      if (count % SLICE === 0) yield;
-    }
+  #contributeAll(snapshot: Snapshot, classes: ServedClasses): Generator<void> {
+    return inSteps(storeOf(snapshot, 'ingresses').list(), (ingress) =>
+      this.#contribute(objectKey(ingress), ingress, classes),
+    );
+  }
+}
+
+/** Calls something for each element, some at a time. */
+function* inSteps<T>(elements: Iterable<T>, visit: (element: T) => void): Generator<void> {
+  let count = 0;
+  for (const element of elements) {
+    visit(element);
+    count += 1;
+    if (count % SLICE === 0) yield;
   }
 }
 

@@ -1,5 +1,7 @@
 import { Gauge, type Registry } from 'prom-client';
 import { objectCounts, planCounts, type Status } from '../http/status.ts';
+import type { Stand } from '../quarantine/quarantine.ts';
+import type { RenderCells } from '../render/render.ts';
 
 /** Registers gauges that are computed when they are scraped, so that nothing is counted on the path of a change. */
 export const stateGauges = (registry: Registry, status: () => Status): void => {
@@ -33,6 +35,18 @@ export const stateGauges = (registry: Registry, status: () => Status): void => {
     'Map entries of the newest render.',
     plan(({ mapEntries }) => mapEntries),
   );
+  const cells = (read: (counts: RenderCells) => number) => (state: Status) =>
+    state.render === undefined ? 0 : read(state.render.newest.cells);
+  gauge(
+    'render_live_cells',
+    'Cells that are kept after the newest render.',
+    cells(({ live }) => live),
+  );
+  gauge(
+    'render_reads',
+    'Distinct objects, lists and routes that kept cells have read.',
+    cells(({ reads }) => reads),
+  );
   gauge('gate_state', '0 open, 1 holding, 2 pinned.', ({ gate }) =>
     ['open', 'holding', 'pinned'].indexOf(gate.phase),
   );
@@ -54,6 +68,17 @@ export const stateGauges = (registry: Registry, status: () => Status): void => {
       const { snapshot } = status();
       const counts = snapshot === undefined ? {} : objectCounts(snapshot);
       for (const [resource, count] of Object.entries(counts)) this.set({ resource }, count);
+    },
+  });
+  new Gauge({
+    name: 'haptic_quarantined_objects',
+    help: 'Objects that are not rendered as they are, by what is rendered instead.',
+    labelNames: ['instead'],
+    registers: [registry],
+    collect() {
+      const counts: Record<Stand, number> = { accepted: 0, closed: 0, nothing: 0 };
+      for (const { stand } of status().quarantine) counts[stand] += 1;
+      for (const [instead, count] of Object.entries(counts)) this.set({ instead }, count);
     },
   });
   new Gauge({

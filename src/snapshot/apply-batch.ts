@@ -80,20 +80,20 @@ export const applyBatch = (
 };
 
 /**
- * What leads from one snapshot to another one of the same watched resources, however many versions lie between them.
- * The cost follows the number of differences. Sorted as `changes` of a snapshot.
+ * What leads from one snapshot to another one of the same watched resources, whatever their versions say. The cost follows
+ * the number of differences. Sorted as `changes` of a snapshot.
  */
 export const changesBetween = (
   before: IndexedSnapshot,
   after: IndexedSnapshot,
-): readonly ObjectChange[] => {
-  if (after.version === before.version + 1) return after.changes;
-  return after.resources.flatMap((resource) =>
-    [...watchedOf(after, resource).store.differences(watchedOf(before, resource).store)]
+): readonly ObjectChange[] =>
+  after.resources.flatMap((resource) => {
+    const [old, now] = [watchedOf(before, resource).store, watchedOf(after, resource).store];
+    if (old === now) return [];
+    return [...now.differences(old)]
       .sort(byKey)
-      .map((replacement) => ({ resource, ...replacement })),
-  );
-};
+      .map((replacement) => ({ resource, ...replacement }));
+  });
 
 const watchedOf = (snapshot: IndexedSnapshot, resource: string): Watched => {
   const watched = snapshot.watched.get(resource);

@@ -18,7 +18,7 @@ export const compileConfig = (
 ): CreatedEngine =>
   createEngine({
     config,
-    routing: createRouting({ ...routing, inspectKeyPair }),
+    routing: () => createRouting({ ...routing, inspectKeyPair }),
     digest: sha256,
     hasher: () => sha256Hasher(),
     capabilities: { haproxy: haproxyVersion },

@@ -29,6 +29,7 @@ import {
   initialGate,
   type InitialGateOptions,
   isUrgent,
+  judgementOf,
   retryMs,
   toDesired,
   wanted,
@@ -52,7 +53,7 @@ export interface GateOptions extends InitialGateOptions {
 /** What the gate tells people. */
 export type GateNotification = Extract<
   Notification,
-  { type: 'Checked' | 'GateChanged' | 'Reverting' }
+  { type: 'Accepted' | 'Checked' | 'GateChanged' | 'Refused' | 'Reverting' }
 >;
 
 /** Levels for the fleet and, between them, what led there. */
@@ -180,10 +181,30 @@ const checkOf = (check: Checker, render: Render): Observable<Checked> => {
 
 const outputs = ({ before, after, event }: Step): GateOutput[] => [
   ...(event?.checked === undefined ? [] : [{ type: 'Checked', checked: event.checked } as const]),
+  ...verdicts(before, after, event),
   ...gateChanged(before, after),
   ...reverting(before, after),
   ...(sameLevel(before, after) ? [] : [toDesired(after)]),
 ];
+
+/** What is accepted now, and what is refused by a check or by memory. */
+const verdicts = (
+  before: GateState<Render>,
+  after: GateState<Render>,
+  event: Event | undefined,
+): GateNotification[] => {
+  const { accepted } = after;
+  if (accepted !== undefined && accepted.render !== before.accepted?.render) {
+    return [{ type: 'Accepted', render: accepted.render }];
+  }
+  const render = event?.type === 'render' ? event.render : checkedRender(event);
+  const judgement = render && judgementOf(after, render.plan.id);
+  if (render === undefined || judgement?.result !== 'refused') return [];
+  return [{ type: 'Refused', render, problems: judgement.problems }];
+};
+
+const checkedRender = (event: Event | undefined): Render | undefined =>
+  event?.type === 'checked' ? event.candidate.render : undefined;
 
 const gateChanged = (
   before: GateState<Render>,

@@ -30,6 +30,9 @@ export const renderEngine = (
   settings: engine.settings,
   controller: engine.controller,
   podSelector: engine.podSelector,
+  protective: engine.protective,
+  readsFor: (object) => engine.readsFor(object),
+  fork: () => renderEngine(engine.fork(), scheduler),
   render: (snapshot) => sliced(engine, snapshot, scheduler),
 });
 

@@ -1,6 +1,7 @@
 import { filter, map, merge, type Observable, scan, startWith } from 'rxjs';
 import { foldByKey } from '../operators/fold-by-key.ts';
 import type { ResourceSource } from '../ports.ts';
+import type { IndexedSnapshot } from '../snapshot/apply-batch.ts';
 import {
   eventKey,
   initialSnapshots,
@@ -10,7 +11,6 @@ import {
   type ResourceChanges,
   snapshotStep,
 } from '../snapshot/fold.ts';
-import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { WatchedResource } from '../snapshot/watch.ts';
 import { foldWithContent, type NeededContent } from './needed-content.ts';
 
@@ -25,7 +25,7 @@ export const snapshots = (
   watch: ResourceSource['watch'],
   watched: readonly WatchedResource[],
   content?: NeededContent,
-): Observable<Snapshot> => {
+): Observable<IndexedSnapshot> => {
   const batches = (kinds: readonly WatchedResource[]): Observable<ResourceChanges> =>
     merge(...kinds.map((resource) => windows(watch, resource)));
   const together$ = batches(watched.filter(({ debounceMs }) => debounceMs > 0)).pipe(

@@ -85,6 +85,8 @@ const start = (program: string, { heapMb, cpuSeconds }: ChildLimits): ChildProce
   const child = spawn('/bin/sh', ['-c', CONFINED, 'confined', String(cpuSeconds), ...node], {
     env: {},
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+    // A Ctrl-C is for who started it, and who started it kills it.
+    detached: true,
     serialization: 'advanced',
   });
   if (child.pid !== undefined) lowerPriority(child.pid);

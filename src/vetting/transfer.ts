@@ -3,13 +3,27 @@ import type { Checkable } from '../gate/verdict.ts';
 import { Origin } from '../render/language/text.ts';
 import { provenanceOf } from '../render/provenance.ts';
 import type { RenderedFile } from '../render/render.ts';
-import type { FromVetter, RenderHead, TextLeaf } from './messages.ts';
+import type { KubeObject } from '../snapshot/objects.ts';
+import type { FromVetter, RenderHead, TextLeaf, ToVetter } from './messages.ts';
 
 /** Characters and leaves of one message; small enough that nobody's event loop is held up. */
-const MESSAGE = { characters: 256 * 1024, leaves: 2_000 };
+const MESSAGE = { characters: 256 * 1024, leaves: 2_000, objects: 200 };
 
-/** A render as messages: the texts of all files in parts, then the check that asks for a judgement of them. */
-export function* renderMessages({ plan, files }: Checkable): Generator<FromVetter> {
+/** The objects of a watched resource in parts, so that the event loop gets its turns. */
+export function* objectMessages(
+  resource: string,
+  objects: readonly KubeObject[],
+): Generator<ToVetter> {
+  for (let from = 0; from < objects.length; from += MESSAGE.objects) {
+    yield { type: 'objects', resource, objects: objects.slice(from, from + MESSAGE.objects) };
+  }
+}
+
+/** The texts of a render in parts, one message each; the generator's return value is the render without them. */
+export function* renderMessages({
+  plan,
+  files,
+}: Checkable): Generator<FromVetter, RenderHead, undefined> {
   const heads: RenderHead['files'][number][] = [];
   let batch: TextLeaf[] = [];
   let characters = 0;
@@ -26,8 +40,7 @@ export function* renderMessages({ plan, files }: Checkable): Generator<FromVette
     heads.push({ path, kind, leaves: count });
   }
   if (batch.length > 0) yield { type: 'leaves', leaves: batch };
-  const render = { planId: plan.id, configPath: plan.config.path, files: heads };
-  yield { type: 'check', render };
+  return { planId: plan.id, configPath: plan.config.path, files: heads };
 }
 
 /** Puts a render together again, as far as a check needs it. `leaves` are all that came since the last one. */

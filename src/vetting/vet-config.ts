@@ -1,27 +1,20 @@
 import {
   catchError,
   concat,
-  connect,
   defaultIfEmpty,
   defer,
   EMPTY,
   filter,
   from,
-  ignoreElements,
   map,
   merge,
   mergeMap,
-  NEVER,
   type Observable,
   of,
-  startWith,
-  switchMap,
   take,
   takeUntil,
-  takeWhile,
   throwError,
   timeout,
-  timer,
 } from 'rxjs';
 import type { Chunk } from '../cells/chunk.ts';
 import type { Checkable, Checked, Verdict } from '../gate/verdict.ts';
@@ -30,14 +23,19 @@ import type { ResourceSource } from '../ports.ts';
 import type { TemplateConfig } from '../render/config/template-config.ts';
 import type { Judgement } from '../render/validation/run-tests.ts';
 import type { ContentOutcome, Need } from '../snapshot/content.ts';
-import type { KubeObject } from '../snapshot/objects.ts';
 import type { Problem } from '../snapshot/problem.ts';
-import type { WatchedResource, WatchEvent } from '../snapshot/watch.ts';
+import type { WatchedResource } from '../snapshot/watch.ts';
 import type { CompileSettings } from '../streams/compile-config.ts';
-import { type ChildLimits, converse } from './conversation.ts';
 import type { Findings, FromVetter, ToVetter } from './messages.ts';
-import { receivedLeaf, receivedRender } from './transfer.ts';
-import { broken, tooSlow, unlisted } from './vet-problems.ts';
+import {
+  DEFAULT_LIMITS,
+  problemsOf,
+  Refusal,
+  supervised,
+  type VetterLimits,
+} from './supervised.ts';
+import { objectMessages, receivedLeaf, receivedRender } from './transfer.ts';
+import { unlisted } from './vet-problems.ts';
 
 /** What vetting needs. */
 export interface VetOptions {
@@ -52,26 +50,15 @@ export interface VetOptions {
 }
 
 /** What a configuration may cost while it is vetted. */
-export interface VetLimits extends ChildLimits {
-  /** Compiling, rendering, or one test, in milliseconds. Default 30000. */
-  readonly phaseMs: number;
+export interface VetLimits extends VetterLimits {
   /** Until all objects are listed, in milliseconds. Default 60000. */
   readonly listMs: number;
   /** First wait, in milliseconds, before HAProxy is asked again when it gave no verdict; twice as long each time. Default 1000. */
   readonly recheckMs: number;
 }
 
-/** 10,000 Ingresses with a backend of five endpoints each fit into a heap of 256 MiB. */
-const DEFAULTS: VetLimits = {
-  heapMb: 512,
-  cpuSeconds: 600,
-  phaseMs: 30_000,
-  listMs: 60_000,
-  recheckMs: 1_000,
-};
+const DEFAULTS: VetLimits = { ...DEFAULT_LIMITS, listMs: 60_000, recheckMs: 1_000 };
 
-/** Objects of one message. */
-const BATCH = 200;
 /** How often HAProxy is asked until it gives a verdict. */
 const MOST_TRIES = 4;
 
@@ -84,16 +71,12 @@ export const vetConfig = (config: TemplateConfig, options: VetOptions): Observab
   defer(() => {
     const limits = { ...DEFAULTS, ...options.limits };
     const answer = answers(config, options, limits);
-    return converse<FromVetter, ToVetter>(options.program, answer, limits).pipe(
-      inTime(limits.phaseMs),
-      takeWhile(({ type }) => type !== 'done', true),
-      explained(limits),
+    return supervised(options.program, answer, limits).pipe(
+      filter((message) => message.type === 'done'),
+      map(({ problems, mayPass }): Findings => ({ problems, mayPass })),
+      catchError((error: unknown) => of({ problems: problemsOf(error), mayPass: true })),
     );
   });
-
-/** Longest start of the process, in milliseconds; no template has a say in it. */
-const START_MS = 60_000;
-const STARTING = 'Starting the process that vets configurations';
 
 /** What the controller answers to each message; what came of a render is kept until it is checked. */
 const answers = (
@@ -112,7 +95,7 @@ const answers = (
   return (message) => {
     switch (message.type) {
       case 'ready':
-        return of({ type: 'start', config, settings });
+        return of({ type: 'start', config, settings, task: { type: 'vet' } });
       case 'compiled':
         return concat(
           objects(config.watched, resources, limits.listMs),
@@ -146,7 +129,7 @@ const objects = (
           first: listMs,
           with: () => throwError(() => new Refusal([unlisted(resource, listMs)])),
         }),
-        mergeMap((event) => from(partsOf(resource.name, event))),
+        mergeMap((event) => objectMessages(resource.name, event.objects)),
       ),
     ),
   ).pipe(
@@ -177,16 +160,6 @@ const contents = (
     }, 16),
   );
 
-function* partsOf(
-  resource: string,
-  { objects: all }: Extract<WatchEvent, { type: 'Replaced' }>,
-): Generator<ToVetter> {
-  for (let from = 0; from < all.length; from += BATCH) {
-    const part: readonly KubeObject[] = all.slice(from, from + BATCH);
-    yield { type: 'objects', resource, objects: part };
-  }
-}
-
 /** HAProxy's verdict; without one it is asked again some times. */
 const judgement = (
   render: Checkable,
@@ -209,7 +182,8 @@ const judgement = (
     );
   });
 
-const toJudgement = (verdict: Verdict): Judgement => {
+/** A verdict as the process that vets takes it: a refusal has a problem at least. */
+export const toJudgement = (verdict: Verdict): Judgement => {
   if (verdict.result !== 'refused' || verdict.problems.length > 0) return verdict;
   const problem: Problem = {
     severity: 'error',
@@ -219,56 +193,3 @@ const toJudgement = (verdict: Verdict): Judgement => {
   };
   return { result: 'refused', problems: [problem] };
 };
-
-/** What ends a vetting from outside. */
-class Refusal extends Error {
-  readonly problems: readonly Problem[];
-  constructor(problems: readonly Problem[]) {
-    super(problems.map(({ message }) => message).join(' '));
-    this.name = 'Refusal';
-    this.problems = problems;
-  }
-}
-
-/** Errors when the child is busy with one thing for too long. */
-const inTime =
-  (phaseMs: number) =>
-  (message$: Observable<FromVetter>): Observable<FromVetter> =>
-    message$.pipe(
-      connect((shared$) =>
-        merge(
-          shared$,
-          shared$.pipe(
-            filter((message) => message.type === 'phase'),
-            startWith({ phase: STARTING, waits: false }),
-            switchMap(({ phase, waits }) =>
-              waits ? NEVER : lateAfter(phase === STARTING ? START_MS : phaseMs, phase),
-            ),
-            ignoreElements(),
-          ),
-        ),
-      ),
-    );
-
-const lateAfter = (ms: number, phase: string): Observable<never> =>
-  timer(ms).pipe(mergeMap(() => throwError(() => new Refusal([tooSlow(phase, ms)]))));
-
-/** The findings, also when the child gives none. */
-const explained =
-  (limits: VetLimits) =>
-  (message$: Observable<FromVetter>): Observable<Findings> =>
-    defer(() => {
-      let busyWith = STARTING;
-      return message$.pipe(
-        mergeMap((message): readonly Findings[] => {
-          if (message.type === 'phase') busyWith = message.phase;
-          return message.type === 'done' ? [message] : [];
-        }),
-        map(({ problems, mayPass }) => ({ problems, mayPass })),
-        catchError((error: unknown) => {
-          const problems =
-            error instanceof Refusal ? error.problems : [broken(error, busyWith, limits)];
-          return of<Findings>({ problems, mayPass: true });
-        }),
-      );
-    });

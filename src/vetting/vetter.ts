@@ -1,46 +1,34 @@
 import type { TemplateConfig } from '../render/config/template-config.ts';
-import type { Render, RenderResult, TemplateEngine } from '../render/render.ts';
+import type { RenderResult, TemplateEngine } from '../render/render.ts';
 import {
   type Judgement,
   runTest,
   type TestBench,
   type TestReport,
   testNames,
+  testPrefix,
 } from '../render/validation/run-tests.ts';
-import { applyBatch, emptySnapshot, type IndexedSnapshot } from '../snapshot/apply-batch.ts';
-import {
-  type ContentOutcome,
-  isAwaited,
-  type Need,
-  type Needs,
-  withoutContent,
-} from '../snapshot/content.ts';
-import { REPLACEMENT_KEY } from '../snapshot/folded-changes.ts';
-import type { KubeObject, ObjectKey } from '../snapshot/objects.ts';
+import type { IndexedSnapshot } from '../snapshot/apply-batch.ts';
+import { isAwaited, type Need, type Needs } from '../snapshot/content.ts';
 import type { Problem } from '../snapshot/problem.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
-import type { WatchEvent } from '../snapshot/watch.ts';
 import { type CompileSettings, compileConfig } from '../streams/compile-config.ts';
-import type { Findings, FromVetter, ToVetter } from './messages.ts';
-import { renderMessages } from './transfer.ts';
-
-/** How the vetter speaks with the controller. */
-export interface VetterPort {
-  /** Resolves when the message is on its way. */
-  send(message: FromVetter): Promise<void>;
-  /** The next message. Rejects when the controller is gone. */
-  receive(): Promise<ToVetter>;
-}
+import type { Findings, VetTask } from './messages.ts';
+import { VetterConversation, type VetterPort } from './vetter-conversation.ts';
 
 /**
- * The work of the process that vets one configuration: compiles it, runs its tests, renders the objects of the cluster,
- * and has HAProxy check what comes out. It ends with the findings; whoever started it kills it when it does not.
+ * The work of the process that vets one configuration: compiles it and carries out its task. It ends with the findings;
+ * whoever started it kills it when it does not.
+ *
+ * @param now milliseconds of a steady clock, for the times of tests
  */
-export const vet = async (port: VetterPort): Promise<void> => {
+export const vet = async (port: VetterPort, now: () => number): Promise<void> => {
   await port.send({ type: 'ready' });
   const order = await port.receive();
   if (order.type !== 'start') throw new Error(`expected an order, not ${order.type}`);
-  const findings = await findingsOf(new Conversation(port), order).catch(defect);
+  const findings = await findingsOf(new VetterConversation(port, now), order).catch(
+    (error: unknown): Findings => ({ problems: [defect(error)], mayPass: true }),
+  );
   await port.send({ type: 'done', ...findings });
 };
 
@@ -49,22 +37,48 @@ const PASSED: Findings = { problems: [], mayPass: true };
 interface Order {
   readonly config: TemplateConfig;
   readonly settings: CompileSettings;
+  readonly task: VetTask;
 }
 
-const findingsOf = async (talk: Conversation, { config, settings }: Order): Promise<Findings> => {
+const findingsOf = async (talk: VetterConversation, order: Order): Promise<Findings> => {
+  const { config, settings, task } = order;
   await talk.enter('Compiling the templates');
   const created = compileConfig(config, settings);
   if (!created.ok) return { problems: created.problems, mayPass: false };
+  if (task.type === 'test') {
+    await runTests(talk, order, task.names);
+    return PASSED;
+  }
   await talk.send({ type: 'compiled' });
-  const tested = await testFindings(talk, { config, settings });
+  if (task.type === 'render') return handedOver(talk, created.engine, config);
+  const tested = testFindings(await runTests(talk, order, testNames(config)));
   if (tested.problems.length > 0) return tested;
   const result = await renderedWithContent(talk, created.engine, await talk.snapshot(config));
   if (!result.ok) return { problems: result.failure.problems, mayPass: true };
   return judged(await talk.check(result.render));
 };
 
+/** Renders what there is: nothing is looked up on demand. */
+const handedOver = async (
+  talk: VetterConversation,
+  engine: TemplateEngine,
+  config: TemplateConfig,
+): Promise<Findings> => {
+  const snapshot = await talk.snapshot(config);
+  await talk.enter('Rendering the objects');
+  const result = rendered(engine, snapshot);
+  if (!result.ok) return { problems: result.failure.problems, mayPass: true };
+  await talk.handOver(result.render);
+  return PASSED;
+};
+
 /** All tests run, so that everything that is wrong is told at once. */
-const testFindings = async (talk: Conversation, { config, settings }: Order): Promise<Findings> => {
+const runTests = async (
+  talk: VetterConversation,
+  { config, settings: given }: Order,
+  names: readonly string[],
+): Promise<readonly TestReport[]> => {
+  const settings = forTests(given);
   const bench: TestBench = {
     config,
     haproxyVersion: settings.haproxyVersion,
@@ -72,20 +86,42 @@ const testFindings = async (talk: Conversation, { config, settings }: Order): Pr
     check: (render) => talk.check(render),
   };
   const reports: TestReport[] = [];
-  for (const name of testNames(config)) {
-    await talk.enter(`Running the test ${JSON.stringify(name)}`);
-    reports.push(await runTest(name, bench));
+  for (const name of names) {
+    await talk.enter(`Running the test ${JSON.stringify(name)}`, name);
+    const startedAt = talk.now();
+    const report = await runTest(name, bench).catch((error: unknown) => ended(name, error));
+    await talk.send({ type: 'tested', report, durationMs: talk.now() - startedAt });
+    reports.push(report);
   }
-  const failed = reports.filter(({ outcome }) => outcome === 'failed');
-  const unclear = reports.filter(({ outcome }) => outcome === 'inconclusive');
+  return reports;
+};
+
+/** Fixtures need no IngressClass, so a test ends the same way in a cluster and where none is. */
+const forTests = ({ routing, ...settings }: CompileSettings): CompileSettings => ({
+  ...settings,
+  routing: { ...routing, standalone: true },
+});
+
+const ended = (name: string, error: unknown): TestReport => {
+  const problem = defect(error);
+  const message = `${testPrefix(name)}${problem.message}`;
+  return { name, outcome: 'failed', reasons: [{ problem: { ...problem, message } }] };
+};
+
+const testFindings = (reports: readonly TestReport[]): Findings => {
+  const problemsOf = (outcome: TestReport['outcome']): readonly Problem[] =>
+    reports
+      .filter((report) => report.outcome === outcome)
+      .flatMap(({ reasons }) => reasons.map(({ problem }) => problem));
+  const failed = problemsOf('failed');
   return failed.length > 0
-    ? { problems: failed.flatMap(({ problems }) => problems), mayPass: false }
-    : { problems: unclear.flatMap(({ problems }) => problems), mayPass: true };
+    ? { problems: failed, mayPass: false }
+    : { problems: problemsOf('inconclusive'), mayPass: true };
 };
 
 /** Each round brings content that was missing, so there is an end. */
 const renderedWithContent = async (
-  talk: Conversation,
+  talk: VetterConversation,
   engine: TemplateEngine,
   listed: IndexedSnapshot,
 ): Promise<RenderResult> => {
@@ -132,11 +168,11 @@ const unjudged = (cause: string): Problem => ({
 });
 
 /** Tells where, and not the message, which may quote values of objects. */
-const defect = (error: unknown): Findings => {
+const defect = (error: unknown): Problem => {
   const { name, stack = '' } = error instanceof Error ? error : new Error();
   const [frame = 'at an unknown place'] = /\bat .*/.exec(stack) ?? [];
   const isDeep = error instanceof RangeError;
-  const problem: Problem = {
+  return {
     severity: 'error',
     reason: isDeep ? 'TemplateTooDeep' : 'InternalError',
     message: isDeep
@@ -146,93 +182,4 @@ const defect = (error: unknown): Findings => {
       ? 'End the recursion, or divide the template.'
       : 'Report it with this line; what changed last may be the occasion.',
   };
-  return { problems: [problem], mayPass: true };
-};
-
-/** The messages of one vetting in their order. */
-class Conversation {
-  readonly #port: VetterPort;
-  readonly #objects = new Map<string, KubeObject[]>();
-  #content: Extract<ToVetter, { type: 'content' }>[] = [];
-  #hasAll = false;
-  #phase = '';
-
-  constructor(port: VetterPort) {
-    this.#port = port;
-  }
-
-  send(message: FromVetter): Promise<void> {
-    return this.#port.send(message);
-  }
-
-  async enter(phase: string): Promise<void> {
-    this.#phase = phase;
-    await this.send({ type: 'phase', phase, waits: false });
-  }
-
-  /** Objects come in parts, also while tests run. */
-  async snapshot({ watched }: TemplateConfig): Promise<IndexedSnapshot> {
-    await this.send({ type: 'phase', phase: 'Listing the objects of the cluster', waits: true });
-    while (!this.#hasAll) await this.#receive();
-    const batch = watched.map(({ name }) => {
-      const replaced = { type: 'Replaced', objects: this.#objects.get(name) ?? [] } as const;
-      return [name, new Map([[REPLACEMENT_KEY, replaced]])] as const;
-    });
-    return applyBatch(emptySnapshot(watched), new Map(batch));
-  }
-
-  /** The same snapshot with the content of these objects, or the news that there is none. */
-  async withContent(snapshot: IndexedSnapshot, needs: readonly Need[]): Promise<IndexedSnapshot> {
-    this.#content = [];
-    await this.send({ type: 'needs', needs });
-    await this.send({ type: 'phase', phase: 'Getting objects that are needed', waits: true });
-    while (this.#content.length < needs.length) await this.#receive();
-    const batch = new Map<string, Map<ObjectKey, WatchEvent>>();
-    for (const { need, outcome } of this.#content) {
-      const changes = batch.get(need.resource) ?? new Map<ObjectKey, WatchEvent>();
-      batch.set(need.resource, changes.set(need.key, eventOf(snapshot, need, outcome)));
-    }
-    return applyBatch(snapshot, batch);
-  }
-
-  async check(render: Render): Promise<Judgement> {
-    for (const message of renderMessages(render)) await this.send(message);
-    await this.send({ type: 'phase', phase: this.#phase, waits: true });
-    const answer = await this.#judgement();
-    await this.send({ type: 'phase', phase: this.#phase, waits: false });
-    return answer;
-  }
-
-  async #judgement(): Promise<Judgement> {
-    for (;;) {
-      const judgement = await this.#receive();
-      if (judgement !== undefined) return judgement;
-    }
-  }
-
-  /** Takes in the next message, whatever is waited for. */
-  async #receive(): Promise<Judgement | undefined> {
-    const message = await this.#port.receive();
-    if (message.type === 'judgement') return message.judgement;
-    if (message.type === 'render') this.#hasAll = true;
-    if (message.type === 'content') this.#content.push(message);
-    if (message.type === 'objects') {
-      const known = this.#objects.get(message.resource) ?? [];
-      for (const object of message.objects) known.push(object);
-      this.#objects.set(message.resource, known);
-    }
-    return undefined;
-  }
-}
-
-const eventOf = (
-  snapshot: IndexedSnapshot,
-  { resource, key }: Need,
-  outcome: ContentOutcome,
-): WatchEvent => {
-  if (outcome.type === 'Found') return { type: 'Upserted', object: outcome.object };
-  const listed = snapshot.watched.get(resource)?.store.byKey(key);
-  return outcome.type === 'Gone' || listed === undefined
-    ? { type: 'Deleted', key }
-    : { type: 'Upserted', object: withoutContent(listed, outcome.reason) };
 };

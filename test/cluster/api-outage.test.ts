@@ -1,5 +1,5 @@
 /** The API server away for two minutes, and killed at once: the data plane does not notice (R12). */
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, onTestFailed, test } from 'vitest';
 import { cluster, makeNamespace } from '../support/cluster.ts';
 import { waitFor } from '../support/haproxy.ts';
 import { install, type Installation } from '../support/installation.ts';
@@ -26,6 +26,7 @@ test.runIf(machines !== undefined)(
   'R12: two minutes without an API server under load: every answer is 200, nothing reloads, and then changes go on',
   async () => {
     const { controlPlane, stop, start } = machines!;
+    onTestFailed(async () => console.log(await kubectl(['get', 'events', '-A'])));
     const reloads = await release.metric('loadbalancer', 'haptic_agent_reloads_total');
     const restartsBefore = await restarts();
     const load = new Load({ url: release.url, host: hostOf('echo') });

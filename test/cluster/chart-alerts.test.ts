@@ -29,6 +29,7 @@ const CAUSES: Readonly<Record<string, readonly Series[]>> = {
   HapticRenderFailures: [['haptic_render_failures_total', 'phase="template"', GROWING]],
   HapticGateHolding: [['haptic_gate_state', '', always(1)]],
   HapticGatePinned: [['haptic_gate_state', '', always(2)]],
+  HapticObjectsQuarantined: [['haptic_quarantined_objects', 'instead="nothing"', always(2)]],
   HapticApplyFailures: [['haptic_apply_failures_total', 'cause="rejected"', GROWING]],
   HapticPodsNotConverged: [
     LEADER,
@@ -66,6 +67,7 @@ const HEALTHY: readonly Series[] = [
   ['haptic_config_refused_total', '', always(3)],
   ['haptic_render_failures_total', 'phase="template"', always(3)],
   ['haptic_gate_state', '', always(0)],
+  ['haptic_quarantined_objects', 'instead="nothing"', always(0)],
   ['haptic_apply_failures_total', 'cause="unreachable"', always(3)],
   ['haptic_agents', 'instance="a", state="confirmed"', always(2)],
   ['haptic_agents', 'instance="a", state="unconfirmed"', always(0)],

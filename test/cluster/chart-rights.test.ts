@@ -134,6 +134,7 @@ describe('S84: the rights of the controller', () => {
       'haptic services edge-haproxy: get list watch',
       'haptic leases edge-leader: get update',
       'haptic secrets edge-accepted: get patch',
+      'haptic secrets edge-quarantine: get patch',
       'haptic secrets edge-default: get list watch',
     ]);
   });
@@ -152,7 +153,7 @@ describe('S84: the rights of the controller', () => {
       readable.map(({ namespace, rule }) => [namespace, rule.resourceNames ?? 'all']).sort(),
     ).toStrictEqual([
       ['certificates', ['wildcard']],
-      ['haptic', ['team-config-accepted']],
+      ['haptic', ['team-config-accepted', 'team-config-quarantine']],
       ['shop', 'all'],
     ]);
   });

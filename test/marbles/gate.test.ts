@@ -37,6 +37,8 @@ const inWords = (output: GateOutput): string => {
     return `${phase} ${id(target)}/${id(accepted)} -${[...refused].sort().join('')} ~${id(servers)}`;
   }
   if (output.type === 'Checked') return `checked ${output.checked.planId}`;
+  if (output.type === 'Accepted') return `accepted ${output.render.plan.id}`;
+  if (output.type === 'Refused') return `refused ${output.render.plan.id}`;
   if (output.type === 'GateChanged') return `${output.phase} since ${output.accepted ?? '_'}`;
   return `reverting ${[...output.refused].sort().join('')} to ${output.to ?? '_'}`;
 };
@@ -56,7 +58,16 @@ const run = (helpers: RunHelpers, { source, checks = {}, ...options }: Run) => {
     source$,
     check$,
     level$: output$.pipe(filter(isLevel), map(inWords)),
-    notification$: output$.pipe(filter(isNotification), map(inWords)),
+    notification$: output$.pipe(
+      filter(isNotification),
+      filter(({ type }) => type !== 'Accepted' && type !== 'Refused'),
+      map(inWords),
+    ),
+    verdict$: output$.pipe(
+      filter(isNotification),
+      filter(({ type }) => type === 'Accepted' || type === 'Refused'),
+      map(inWords),
+    ),
   };
 };
 

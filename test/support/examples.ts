@@ -13,6 +13,10 @@ export const exampleNames = (): string[] =>
     .map(({ name }) => name)
     .sort();
 
+/** The configuration that an example brings along, if it does. */
+export const exampleConfig = (name: string): KubeObject | undefined =>
+  exampleObjects(name).find(({ kind }) => kind === 'HAProxyTemplateConfig');
+
 /**
  * All objects of one example.
  *

@@ -2,6 +2,7 @@
 import { applyBatch, emptySnapshot, type IndexedSnapshot } from '../../src/snapshot/apply-batch.ts';
 import { objectKey, type KubeObject, type ObjectKey } from '../../src/snapshot/objects.ts';
 import type { WatchedResource, WatchEvent } from '../../src/snapshot/watch.ts';
+import { resourceOfKind } from '../../src/streams/directory-kinds.ts';
 import { REPLACEMENT_KEY } from '../../src/snapshot/folded-changes.ts';
 
 /** A rule in few words: `['shop.example.com', '/cart', 'cart:80', 'Exact']`; path type Prefix when it is left out. */
@@ -200,6 +201,21 @@ export const snapshotOf = (objects: readonly KubeObject[]): IndexedSnapshot =>
     batchOf(
       WATCHED.map(({ name }) => {
         const wanted = objects.filter((object) => resourceOf(object) === name);
+        return [name, REPLACEMENT_KEY, { type: 'Replaced', objects: wanted }] as const;
+      }),
+    ),
+  );
+
+/** A snapshot of the objects that are watched, as a directory of manifests would give it. */
+export const snapshotFor = (
+  watched: readonly WatchedResource[],
+  objects: readonly KubeObject[],
+): IndexedSnapshot =>
+  applyBatch(
+    emptySnapshot(watched),
+    batchOf(
+      watched.map(({ name, resources }) => {
+        const wanted = objects.filter(({ kind }) => resourceOfKind(kind) === resources);
         return [name, REPLACEMENT_KEY, { type: 'Replaced', objects: wanted }] as const;
       }),
     ),

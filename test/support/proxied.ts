@@ -10,7 +10,7 @@ import type { KubeObject } from '../../src/snapshot/objects.ts';
 import type { Echo } from './echo.ts';
 import { freePort, startHaproxy, waitFor, type RunningHaproxy } from './haproxy.ts';
 import type { TestKeyPair } from './key-pairs.ts';
-import { snapshotOf } from './objects.ts';
+import { snapshotFor } from './objects.ts';
 import { libraryEngine, renderAll, writeRender } from './rendered.ts';
 
 /** One request. */
@@ -20,6 +20,8 @@ export interface ProxiedRequest {
   readonly host: string;
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Sent as a POST. Default: a GET without a body. */
+  readonly body?: string;
 }
 
 /** What came back. */
@@ -63,7 +65,7 @@ export const startProxied = async (
     overrides: { baseDir: directory, extraContext },
     defaultPem: pemOf(defaultPair),
   });
-  writeRender(renderAll(engine, snapshotOf([])), directory);
+  writeRender(renderAll(engine, snapshotFor(engine.watched, [])), directory);
   const haproxy = await startHaproxy({
     binary,
     dir: directory,
@@ -74,7 +76,7 @@ export const startProxied = async (
   const clients = new Clients(httpPort, httpsPort);
   const get = (request: ProxiedRequest): Promise<ProxiedAnswer> => clients.get(request);
   const serve = async (objects: readonly KubeObject[]): Promise<Render> => {
-    const render = renderAll(engine, snapshotOf(objects));
+    const render = renderAll(engine, snapshotFor(engine.watched, objects));
     writeRender(render, directory);
     const { success, output } = await haproxy.reload();
     if (!success) throw new Error(`HAProxy refuses the render: ${output}`);
@@ -110,11 +112,12 @@ class Clients {
     ];
   }
 
-  get({ scheme, host, path, headers }: ProxiedRequest): Promise<ProxiedAnswer> {
+  get({ scheme, host, path, headers, body }: ProxiedRequest): Promise<ProxiedAnswer> {
     const options: RequestOptions = {
       host: '127.0.0.1',
       port: this.#ports[scheme],
       path,
+      ...(body === undefined ? {} : { method: 'POST' }),
       headers: { ...headers, host },
       timeout: 5_000,
     };
@@ -138,18 +141,18 @@ class Clients {
         const parts: Buffer[] = [];
         response.on('data', (part: Buffer) => parts.push(part));
         response.on('end', () => {
-          const body = Buffer.concat(parts).toString();
+          const text = Buffer.concat(parts).toString();
           const isEcho = response.headers['content-type'] === 'application/json';
           resolve({
             status: response.statusCode ?? 0,
             location: response.headers.location,
-            echo: isEcho ? (JSON.parse(body) as Echo) : undefined,
-            body,
+            echo: isEcho ? (JSON.parse(text) as Echo) : undefined,
+            body: text,
             certificate,
           });
         });
       });
-      request.end();
+      request.end(body);
     });
   }
 }

@@ -44,12 +44,13 @@ export const libraryEngine = async (words: EngineWords = {}): Promise<TemplateEn
   const overrides = words.overrides ?? {};
   const parsed = parseConfig(words.config, { libraries, digest: sha256, overrides });
   if (!parsed.ok) throw new Error(told(parsed.problems));
-  const routing = createRouting({
-    ingressClass: { name: 'haptic', controller: 'haproxy-haptic.org/controller' },
-    standalone: true,
-    inspectKeyPair,
-    ...(words.defaultPem === undefined ? {} : { defaultCertificate: { pem: words.defaultPem } }),
-  });
+  const routing = () =>
+    createRouting({
+      ingressClass: { name: 'haptic', controller: 'haproxy-haptic.org/controller' },
+      standalone: true,
+      inspectKeyPair,
+      ...(words.defaultPem === undefined ? {} : { defaultCertificate: { pem: words.defaultPem } }),
+    });
   const created = createEngine({
     config: parsed.config,
     routing,

@@ -98,8 +98,9 @@ export function makeRender({
     files: new Map(rendered.map((file) => [file.path, file])),
     problems: [],
     statuses: [],
-    cells: { evaluated: 0, reused: 0 },
+    cells: { evaluated: 0, reused: 0, live: 0, reads: 0 },
     provenance: (line) => provenance[line],
+    lines: () => [],
   };
 }
 

@@ -110,7 +110,7 @@ export const engineOf = (
 ): TemplateEngine => {
   const created = createEngine({
     config: templateConfig(parts),
-    routing: { route: (snapshot) => modelOf(route(snapshot)) },
+    routing: () => ({ route: (snapshot) => modelOf(route(snapshot)) }),
     digest: sha256,
     hasher: () => sha256Hasher(),
   });
@@ -120,7 +120,7 @@ export const engineOf = (
 
 /** Problems of a configuration that must not load. */
 export const refusedProblems = (parts: TemplateParts): readonly Problem[] => {
-  const routing = { route: () => modelOf(noRoutes()) };
+  const routing = () => ({ route: () => modelOf(noRoutes()) });
   const created = createEngine({ config: templateConfig(parts), routing, digest: sha256 });
   return created.ok ? [] : created.problems;
 };
@@ -144,14 +144,20 @@ export const textOf = (render: Render, path = 'haproxy.cfg'): string => {
   return chunkText(file.text);
 };
 
-/** What a template prints, without the head that every configuration needs. */
+/** A template of a file, where an emitter can stand anywhere; its first line is the third of the source `files/out`. */
+const inFile = (template: string, parts: TemplateParts): TemplateParts => ({
+  ...parts,
+  files: { ...parts.files, out: `{% if 1 %}\n{% endif %}\n${template}` },
+});
+
+/** What a template of a file prints. */
 export const printed = (
   template: string,
   { objects = [], ...parts }: TemplateParts & { readonly objects?: readonly KubeObject[] } = {},
 ): string => {
-  const engine = engineOf({ ...parts, main: `${HEAD}${template}` });
-  const text = textOf(renderOf(engine, snapshotOf(objects)));
-  return text.slice(text.indexOf('\n', text.indexOf('default-path')) + 1);
+  const render = renderOf(engineOf(inFile(template, parts)), snapshotOf(objects));
+  const text = textOf(render, `${defaultSettings.generalStorageDir}/out`);
+  return text.endsWith('\n') ? text : `${text}\n`;
 };
 
 /** The first problem with which a template fails while it is rendered. */
@@ -160,8 +166,7 @@ export const failureOf = (
   objects: readonly KubeObject[] = [],
   parts: TemplateParts = {},
 ): Problem => {
-  const engine = engineOf({ ...parts, main: `${HEAD}${template}` });
-  const result = runSteps(engine, snapshotOf(objects));
+  const result = runSteps(engineOf(inFile(template, parts)), snapshotOf(objects));
   const problem = result.ok ? undefined : result.failure.problems[0];
   if (problem === undefined) throw new Error('the template does not fail');
   return problem;

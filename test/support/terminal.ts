@@ -1,6 +1,8 @@
 import { runCommand } from '../../src/cli/command.ts';
 import { diffCommand } from '../../src/cli/diff.ts';
+import { explain } from '../../src/cli/explain.ts';
 import { render } from '../../src/cli/render.ts';
+import { testCommand } from '../../src/cli/test.ts';
 import { up } from '../../src/cli/up.ts';
 import { validate } from '../../src/cli/validate.ts';
 
@@ -17,7 +19,8 @@ export const haptic = async (
   environment: Readonly<Record<string, string>> = {},
 ): Promise<Printed> => {
   let [out, err] = ['', ''];
-  const program = { commands: [up, render, diffCommand, validate], version: '1.2.3' };
+  const commands = [up, render, diffCommand, validate, testCommand, explain];
+  const program = { commands, version: '1.2.3' };
   const status = await runCommand(program, words, {
     out: (text) => (out += text),
     err: (text) => (err += text),

@@ -126,8 +126,9 @@ export const renderOf = (
     ]),
     problems: [],
     statuses: [],
-    cells: { evaluated: 1, reused: 0 },
+    cells: { evaluated: 1, reused: 0, live: 1, reads: 0 },
     provenance: () => undefined,
+    lines: () => [],
   };
 };
 
@@ -200,6 +201,16 @@ export const engine = ({
     ...facts,
     controller: defaultController,
     podSelector: {},
+    protective: new Set(),
+    readsFor: () => new Set(),
+    fork: () =>
+      engine({
+        generation,
+        renderMs,
+        debounceMs,
+        ...(settings && { settings }),
+        ...(fails && { fails }),
+      }),
     watched: [watched('servers', debounceMs), watched('routes', debounceMs)],
     render: (snapshot) =>
       timer(renderMs).pipe(

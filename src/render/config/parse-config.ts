@@ -128,7 +128,9 @@ const templatesOf = (
       ),
     );
   return {
-    snippets: sources('templateSnippets', () => ({})),
+    snippets: sources('templateSnippets', ({ protective }) =>
+      protective === true ? { protective } : {},
+    ),
     maps: sources('maps', ({ ordered = true }) => ({ ordered })),
     files: sources('files', ({ reloadOnPush = true }) => ({ reloadOnPush })),
     certificates: sources('sslCertificates', () => ({})),

@@ -136,7 +136,7 @@ const specOf = (shape: typeof template) =>
       watchedResources: recordOf(watchedResource),
       watchedResourcesIgnoreFields: listOf(droppedField),
       haproxyConfig: membersOf(shape, ['postProcessing']),
-      templateSnippets: recordOf(membersOf(shape)),
+      templateSnippets: recordOf(membersOf({ ...shape, protective: flag })),
       maps: recordOf(membersOf({ ...shape, ordered: flag }, ['postProcessing'])),
       files: recordOf(membersOf({ ...shape, reloadOnPush: flag }, ['postProcessing'])),
       sslCertificates: recordOf(membersOf(shape, ['postProcessing'])),
@@ -188,6 +188,7 @@ export interface TemplateSpec {
   readonly requires?: readonly string[];
   readonly ordered?: boolean;
   readonly reloadOnPush?: boolean;
+  readonly protective?: boolean;
 }
 
 const userSpec = specOf(template);

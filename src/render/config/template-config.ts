@@ -14,8 +14,8 @@ export interface TemplateConfig {
   readonly watched: readonly WatchedResource[];
   /** Template of the configuration file. */
   readonly main: TemplateSource;
-  /** By name, for `include`. */
-  readonly snippets: ReadonlyMap<string, TemplateSource>;
+  /** By name, for `include`. What a protective one is printed for is not served without it. */
+  readonly snippets: ReadonlyMap<string, TemplateSource & { readonly protective?: boolean }>;
   readonly maps: ReadonlyMap<string, TemplateSource & { readonly ordered: boolean }>;
   readonly files: ReadonlyMap<string, TemplateSource & { readonly reloadOnPush: boolean }>;
   readonly certificates: ReadonlyMap<string, TemplateSource>;

@@ -25,6 +25,23 @@ export const boundIn = (node: Node): string[] => {
   }
 };
 
+/** Imports of a piece of a template in its own scope: the name for the snippet, and the snippet's. */
+export const importsIn = (node: Node): (readonly [string, string])[] => {
+  switch (node.typename) {
+    case 'Import':
+      return node.target.typename === 'Symbol' && node.template.typename === 'Literal'
+        ? [[node.target.value, String(node.template.value)]]
+        : [];
+    case 'For':
+    case 'Cells':
+    case 'Macro':
+    case 'Caller':
+      return [];
+    default:
+      return childrenOf(node).flatMap(importsIn);
+  }
+};
+
 /** Plain names among some nodes. */
 export const namesOf = (nodes: readonly Node[]): string[] =>
   nodes.flatMap((node) => (node.typename === 'Symbol' ? [node.value] : []));

@@ -3,14 +3,26 @@
  * assignments out of a cell. Includes are followed, each snippet in the places it is included from.
  */
 import { boundIn, namesOf } from './bindings.ts';
+import { callProblems } from './check-calls.ts';
 import { placeOf } from './compile-context.ts';
 import { TemplateFailure, nearest } from './failure.ts';
+import {
+  ANY,
+  LOOP_SHAPE,
+  elementShape,
+  impossibleMember,
+  loopShapes,
+  shapeOf,
+  type Shape,
+  type Shapes,
+} from './shapes.ts';
 import {
   childrenOf,
   type Binary,
   type Cells,
   type Filter,
   type For,
+  type FromImport,
   type FunCall,
   type Include,
   type LookupVal,
@@ -19,20 +31,8 @@ import {
   type Section,
   type SetNode,
 } from './syntax.ts';
-
-export interface ParsedTemplate {
-  readonly source: string;
-  readonly root: Node;
-}
-
-/** What the checks know about the whole set. */
-export interface TemplateFacts {
-  /** Names of globals; for those whose members are known, the members. */
-  readonly globals: ReadonlyMap<string, readonly string[] | undefined>;
-  /** Snippets by name or glob; undefined for a name that does not exist. */
-  readonly find: (name: string) => readonly ParsedTemplate[] | undefined;
-  readonly snippetNames: readonly string[];
-}
+import type { ParsedTemplate, TemplateFacts } from './template-facts.ts';
+import { namesWithin, undefinedImports } from './visible-names.ts';
 
 /** What following a template from its root has shown. */
 export interface ScopeFindings {
@@ -45,7 +45,8 @@ export interface ScopeFindings {
 
 interface Place {
   readonly source: string;
-  readonly visible: ReadonlySet<string>;
+  /** Names, and what they can have as far as it is known. */
+  readonly visible: Shapes;
   /** A name that may be undefined stands here. */
   readonly lenient: boolean;
   /** The tag whose cell this belongs to. */
@@ -70,10 +71,9 @@ export const checkScopes = (
     backendTags: new Set<string>(),
     reached: new Set([template.root]),
   };
-  const visible = new Set([...facts.globals.keys(), ...boundIn(template.root)]);
-  const place = { source: template.source, visible, lenient: false };
   new Follower(facts, findings).visit(template.root, {
-    ...place,
+    ...{ source: template.source, lenient: false },
+    visible: namesWithin(template.root, { around: facts.globals }, facts.find),
     isMain: kind === 'config',
     isFile: kind === 'file',
     cells: undefined,
@@ -88,6 +88,7 @@ class Follower {
   readonly #findings: ScopeFindings;
   /** Snippets already seen in an equal place; also ends recursion. */
   readonly #seen = new Set<string>();
+  readonly #shapeIds = new Map<Shape, number>();
 
   constructor(facts: TemplateFacts, findings: ScopeFindings) {
     this.#facts = facts;
@@ -113,10 +114,24 @@ class Follower {
     );
   }
 
+  #reportAll(problems: readonly (readonly [Node, string])[], place: Place): void {
+    for (const [node, message] of problems) this.#report(node, place, message);
+  }
+
+  /** The names inside a body. */
+  #within(
+    body: Node,
+    around: Shapes,
+    given?: Iterable<readonly [string, Shape]>,
+  ): Pick<Place, 'visible'> {
+    const names = given === undefined ? { around } : { around, given };
+    return { visible: namesWithin(body, names, this.#facts.find) };
+  }
+
   readonly #visitors = {
     Symbol: (node: Node & { value: string }, place: Place): void => {
       if (place.lenient || place.visible.has(node.value)) return;
-      const hint = nearest(node.value, place.visible);
+      const hint = nearest(node.value, place.visible.keys());
       this.#report(node, place, `unknown name "${node.value}"${hint}`);
     },
     LookupVal: (node: LookupVal, place: Place): void => {
@@ -141,7 +156,7 @@ class Follower {
       if (node.right.typename === 'FunCall') this.visit(node.right.args, place);
     },
     FunCall: (node: FunCall, place: Place): void => {
-      if (node.name.typename === 'Symbol') this.#checkCall(node.name.value, node, place);
+      this.#checkCall(node, place);
       this.visit(node.name, { ...place, lenient: false });
       this.visit(node.args, { ...place, lenient: false });
     },
@@ -162,8 +177,10 @@ class Follower {
         optional: node.ignoreMissing === true,
       }),
     Import: (node: Node & { template: Node }, place: Place): void => this.#visitModule(node, place),
-    FromImport: (node: Node & { template: Node }, place: Place): void =>
-      this.#visitModule(node, place),
+    FromImport: (node: FromImport, place: Place): void => {
+      this.#visitModule(node, place);
+      this.#reportAll(undefinedImports(node, this.#facts.find), place);
+    },
     Section: (node: Section, place: Place): void => {
       if (
         !place.isMain ||
@@ -181,8 +198,9 @@ class Follower {
   #visitFor(node: For, place: Place): void {
     this.visit(node.arr, { ...place, lenient: false });
     const names = namesOf(node.name.typename === 'Array' ? node.name.children : [node.name]);
-    const bound = ['loop', ...names, ...boundIn(node.body)];
-    this.visit(node.body, { ...place, visible: new Set([...place.visible, ...bound]) });
+    const shapes = loopShapes(names, shapeOf(node.arr, place.visible));
+    const bindings = [['loop', LOOP_SHAPE] as const, ...shapes];
+    this.visit(node.body, { ...place, ...this.#within(node.body, place.visible, bindings) });
     if (node.else_ !== null) this.visit(node.else_, place);
   }
 
@@ -192,13 +210,13 @@ class Follower {
         ? namesOf(argument.children.map(({ key }) => key))
         : namesOf([argument]),
     );
-    const bound = ['caller', ...parameters, ...boundIn(node.body)];
+    const bindings = ['caller', ...parameters].map((name) => [name, ANY] as const);
     for (const argument of node.args.children) {
       if (argument.typename === 'KeywordArgs') this.visit(argument, place);
     }
     this.visit(node.body, {
       ...place,
-      visible: new Set([...place.visible, ...bound]),
+      ...this.#within(node.body, place.visible, bindings),
       captured: place.captured ?? 'a macro',
     });
   }
@@ -214,25 +232,24 @@ class Follower {
         `cells cannot stand inside ${place.captured}: their text comes afterwards`,
       );
     }
-    const globals = [...this.#facts.globals.keys()];
-    const own = boundIn(node.body);
-    for (const name of own) {
+    for (const name of boundIn(node.body)) {
       if (place.visible.has(name) && !this.#facts.globals.has(name) && name !== node.name) {
         this.#report(node, place, `a cell cannot set "${name}" of the template around it`);
       }
     }
+    const element = [node.name, elementShape(shapeOf(node.collection, place.visible))] as const;
     if (node.key !== undefined) {
-      this.visit(node.key, { ...place, visible: new Set([...place.visible, node.name]) });
+      this.visit(node.key, { ...place, visible: new Map([...place.visible, element]) });
     }
     this.visit(node.body, {
       ...place,
-      visible: new Set([...globals, node.name, ...own]),
+      ...this.#within(node.body, this.#facts.globals, [element]),
       cells: `${at.source}:${at.line}:${at.column}`,
     });
   }
 
   #visitModule(node: Node & { template: Node }, place: Place): void {
-    const visible = new Set(this.#facts.globals.keys());
+    const { globals: visible } = this.#facts;
     this.#visitSnippets(node, place, { ...place, visible, captured: 'an import', optional: false });
   }
 
@@ -249,9 +266,10 @@ class Follower {
       this.#report(node.template, place, `unknown snippet "${name}"${hint}`);
     }
     for (const { source, root } of found ?? []) {
-      const bound = new Set([...inside.visible, ...boundIn(root)]);
-      const at: Place = { ...inside, source, visible: bound, lenient: false };
-      const seen = [source, at.cells, at.captured, at.inSection, ...[...bound].sort()].join('\n');
+      const { visible } = this.#within(root, inside.visible);
+      const at: Place = { ...inside, source, visible, lenient: false };
+      const names = [...visible].map(([bound, shape]) => `${bound} ${String(this.#idOf(shape))}`);
+      const seen = [source, at.cells, at.captured, at.inSection, ...names.sort()].join('\n');
       if (this.#seen.has(seen)) continue;
       this.#seen.add(seen);
       this.#findings.reached.add(root);
@@ -259,30 +277,23 @@ class Follower {
     }
   }
 
-  #checkCall(name: string, node: Node, place: Place): void {
-    if (name === 'backend') {
-      if (place.cells === undefined) {
-        this.#report(node, place, 'backend() can only be called by cells');
-      } else if (!place.isMain || place.inSection) {
-        const where = 'at the top level of the main template';
-        this.#report(node, place, `cells that declare backends can only stand ${where}`);
-      } else this.#findings.backendTags.add(place.cells);
-    }
-    if (name === 'profile' && (!place.isMain || place.cells !== undefined || place.inSection)) {
-      this.#report(
-        node,
-        place,
-        'profile() can only be printed at the top level of the main template',
-      );
+  #idOf(shape: Shape): number {
+    const id = this.#shapeIds.get(shape) ?? this.#shapeIds.size;
+    this.#shapeIds.set(shape, id);
+    return id;
+  }
+
+  #checkCall(node: FunCall, place: Place): void {
+    this.#reportAll(callProblems(node, place, this.#facts.maps), place);
+    const isBackend = node.name.typename === 'Symbol' && node.name.value === 'backend';
+    if (isBackend && place.cells !== undefined && place.isMain && !place.inSection) {
+      this.#findings.backendTags.add(place.cells);
     }
   }
 
-  #checkMember({ target, val }: LookupVal, place: Place): void {
-    if (place.lenient || target.typename !== 'Symbol' || val.typename !== 'Literal') return;
-    const members = this.#facts.globals.get(target.value);
-    const name = String(val.value);
-    if (members === undefined || members.includes(name)) return;
-    this.#report(val, place, `${target.value} has no member "${name}"${nearest(name, members)}`);
+  #checkMember(node: LookupVal, place: Place): void {
+    const message = place.lenient ? undefined : impossibleMember(node, place.visible);
+    if (message !== undefined) this.#report(node.val, place, message);
   }
 }
 

@@ -18,6 +18,14 @@ export interface ExpressionContext {
   readonly macro: (node: Macro) => (run: Run) => TemplateFunction;
 }
 
+/** Compiled snippets by name or glob, found when they are first included. */
+export type FindSnippets = (name: string) => readonly { readonly run: Statement }[] | undefined;
+
+/** What a tag is compiled with. */
+export interface StatementContext extends ExpressionContext {
+  readonly find: FindSnippets;
+}
+
 export type Compile<N> = (node: N, context: ExpressionContext, lenient: boolean) => Expression;
 
 export const placeOf = (node: Node, source: string): Place => {

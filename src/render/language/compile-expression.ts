@@ -232,7 +232,7 @@ const compileDict: Compile<Dict> = (node, context) => {
 const compileCapture: Compile<Capture> = (node, context) => {
   const body = context.body(node.body);
   return (run) => {
-    const out = new Writer();
+    const out = new Writer(run.out.via);
     body({ ...run, out });
     return out.text();
   };

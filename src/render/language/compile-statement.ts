@@ -1,40 +1,34 @@
 /** Tags of a template as closures that print to a writer. */
 import { PersistentMap } from '../../cells/persistent-map.ts';
-import { placeOf, type ExpressionContext, type Statement } from './compile-context.ts';
+import {
+  placeOf,
+  type FindSnippets,
+  type Statement,
+  type StatementContext,
+} from './compile-context.ts';
 import { compileExpression } from './compile-expression.ts';
 import { TemplateFailure, type Place } from './failure.ts';
+import { compileFromImport, compileImport, compileInclude } from './includes.ts';
 import { compileFor } from './loops.ts';
 import { compileMacro } from './macros.ts';
 import { equals } from './operators.ts';
-import { Scope, nested, type Run } from './run.ts';
+import { Scope, type Run } from './run.ts';
 import { settingOf, wrongSetting } from './settings.ts';
-import type { SlotRequest } from './slots.ts';
+import type { CellsTag, SlotRequest } from './slots.ts';
 import type {
   Cells,
   Conditional,
-  FromImport,
-  Import,
-  Include,
   Macro,
-  Name,
   Node,
   NodeList,
-  Pair,
   Section,
   SetNode,
   Switch,
 } from './syntax.ts';
 import { LIBRARY } from '../config/template-config.ts';
-import { Text } from './text.ts';
-import { TrackedCollection, entriesOf, isRecord, isTrue, kindOf, emptyRecord } from './values.ts';
+import { Text, type Inclusion } from './text.ts';
+import { TrackedCollection, entriesOf, isRecord, isTrue, kindOf } from './values.ts';
 import { ItemWriter, Profile } from './writer.ts';
-
-/** Compiled snippets by name or glob, found when they are first included. */
-export type FindSnippets = (name: string) => readonly { readonly run: Statement }[] | undefined;
-
-export interface StatementContext extends ExpressionContext {
-  readonly find: FindSnippets;
-}
 
 type Compile<N> = (node: N, context: StatementContext) => Statement;
 
@@ -162,68 +156,11 @@ const compileMacroTag: Compile<Macro> = (node, context) => {
   return (run) => run.scope.bind(node.name.value, make(run));
 };
 
-const literalName = (node: Node): string => (node.typename === 'Literal' ? String(node.value) : '');
-
-const compileInclude: Compile<Include> = (node, { source, find }) => {
-  const name = literalName(node.template);
-  const isHook = name.includes('*');
-  const place = placeOf(node.template, source);
-  let snippets: readonly { readonly run: Statement }[] | undefined;
-  return (run) => {
-    snippets ??= find(name) ?? [];
-    for (const snippet of snippets) {
-      const { atLineStart } = run.out;
-      nested(run, place, () => snippet.run({ ...run, scope: new Scope(run.scope, true) }));
-      // Whoever wrote it: a snippet that forgets its last line feed must not swallow the line after it.
-      if (isHook && atLineStart && !run.out.atLineStart) run.out.write('\n', place);
-    }
-  };
-};
-
-/** Runs a snippet for what it binds; it sees the globals only, and what it prints is dropped. */
-const exportsOf = (name: string, place: Place, find: FindSnippets) => (run: Run) => {
-  const scope = new Scope(run.cell.globals, true);
-  const [snippet] = find(name) ?? [];
-  nested(run, place, () => snippet?.run({ ...run, scope, out: new ItemWriter<SlotRequest>() }));
-  return scope.own();
-};
-
-const compileImport: Compile<Import> = (node, { source, find }) => {
-  const load = exportsOf(literalName(node.template), placeOf(node.template, source), find);
-  const target = node.target.typename === 'Symbol' ? node.target.value : '';
-  return (run) => {
-    const record = emptyRecord();
-    for (const [name, value] of load(run)) record[name] = value;
-    run.scope.bind(target, record);
-  };
-};
-
-const compileFromImport: Compile<FromImport> = (node, { source, find }) => {
-  const load = exportsOf(literalName(node.template), placeOf(node.template, source), find);
-  const children: readonly (Name | Pair)[] = node.names.children;
-  const names = children.map((name): [string, string] => {
-    if (name.typename === 'Symbol') return [name.value, name.value];
-    const [from, to] = [name.key, name.value];
-    return [from.typename === 'Symbol' ? from.value : '', to.typename === 'Symbol' ? to.value : ''];
-  });
-  const place = placeOf(node, source);
-  return (run) => {
-    const exported = load(run);
-    for (const [name, alias] of names) {
-      if (!exported.has(name)) {
-        const nextStep = 'Import a macro or variable that the snippet defines at its top level.';
-        throw new TemplateFailure(`the snippet does not define "${name}"`, { place, nextStep });
-      }
-      run.scope.bind(alias, exported.get(name));
-    }
-  };
-};
-
 const compileSection: Compile<Section> = (node, context) => {
   const body = compileStatement(node.body, context);
   return (run) => {
     if (!(run.out instanceof ItemWriter)) return;
-    const out = new ItemWriter<SlotRequest>();
+    const out = new ItemWriter<SlotRequest>(run.out.via);
     body({ ...run, out });
     (run.out as ItemWriter<SlotRequest>).add({
       type: 'section',
@@ -232,6 +169,19 @@ const compileSection: Compile<Section> = (node, context) => {
     });
   };
 };
+
+/** A tag whose cells know the includes that lead to it, which they are evaluated without. */
+const reachedBy = (via: Inclusion | undefined, tag: CellsTag): CellsTag =>
+  via === undefined
+    ? tag
+    : {
+        ...tag,
+        body: (run) => {
+          run.out.within(via, () => {
+            tag.body(run);
+          });
+        },
+      };
 
 const compileCells: Compile<Cells> = (node, context) => {
   const place = placeOf(node, context.source);
@@ -269,7 +219,10 @@ const compileCells: Compile<Cells> = (node, context) => {
       over = PersistentMap.from((entriesOf(value) ?? []) as [string, unknown][]);
     } else over = refuse(`there can be no cells over ${kindOf(value)} like this`);
     if (run.out instanceof ItemWriter) {
-      (run.out as ItemWriter<SlotRequest>).add({ type: 'slot', slot: { tag, over } });
+      (run.out as ItemWriter<SlotRequest>).add({
+        type: 'slot',
+        slot: { tag: reachedBy(run.out.via, tag), over },
+      });
     }
   };
 };

@@ -19,10 +19,13 @@ import { EMPTY_TEXT, Text } from './text.ts';
 import { isRecord, kindOf, listOf, type Arguments } from './values.ts';
 import { Profile, Writer } from './writer.ts';
 
-const MEMBERS = [
+/** Members of the mapping that `backend()` takes. */
+export const BACKEND_MEMBERS = [
   ...['name', 'mode', 'balance', 'hashType', 'profile', 'servers', 'body', 'dynamic'],
   'structuralReason',
 ];
+/** And of the one that `profile()` takes. */
+export const PROFILE_MEMBERS = ['name', 'body'];
 
 /** Words of a balance line: an algorithm and its arguments. */
 const balance: Emitter = (value) =>
@@ -37,11 +40,11 @@ const keyword: Emitter = (value) =>
     : { ok: false, reason: 'it is no plain word' };
 
 /** `{{ profile({name, body}) }}`: a named `defaults` section. */
-export const declareProfile = ({ positional }: Arguments, { cell }: Run): Profile => {
+export const declareProfile = ({ positional }: Arguments, { cell, out: { via } }: Run): Profile => {
   const place = cell.callPlace;
-  const members = membersOf(positional[0], 'profile()', ['name', 'body']);
+  const members = membersOf(positional[0], 'profile()', PROFILE_MEMBERS);
   const name = wordArgument(members['name'], 'profile().name');
-  const out = new Writer();
+  const out = new Writer(via);
   out.write(`defaults ${name}\n`, place);
   out.writeText(linesArgument(members['body'], 'profile().body'), place);
   return new Profile(name, out.text());
@@ -49,7 +52,7 @@ export const declareProfile = ({ positional }: Arguments, { cell }: Run): Profil
 
 /** `{{ backend({…}) }}`: declares a backend; its text is printed where the cells stand, sorted by name. */
 export const declareBackend = ({ positional }: Arguments, run: Run): Text => {
-  const members = membersOf(positional[0], 'backend()', MEMBERS);
+  const members = membersOf(positional[0], 'backend()', BACKEND_MEMBERS);
   const { cell } = run;
   const place = cell.callPlace;
   if (!cell.inSlot) refuseArgument('backend()', 'can only be called by a cell');
@@ -71,7 +74,7 @@ export const declareBackend = ({ positional }: Arguments, run: Run): Text => {
     ...(record.hashType === undefined ? [] : [`    hash-type ${record.hashType}`]),
   ].join('\n');
   const body = linesArgument(members['body'], 'backend().body');
-  const out = new Writer();
+  const out = new Writer(run.out.via);
   out.write(`${head}\n`, place);
   out.writeText(body, place);
   out.write(servers.map(serverLine).join(''), place);

@@ -3,6 +3,7 @@ import type { FileKind } from '../../protocol/protocol.ts';
 import type { Problem } from '../../snapshot/problem.ts';
 import type { Chunk } from '../../cells/chunk.ts';
 import type { StatusPatch } from '../render.ts';
+import type { Place } from './failure.ts';
 
 /** What a cell declares while it prints. */
 export interface Effects {
@@ -25,6 +26,8 @@ export interface DeclaredEntry {
   readonly map: string;
   readonly key: string;
   readonly value: string;
+  /** The call that declares it. */
+  readonly place: Place;
 }
 
 export interface DeclaredFile {
@@ -32,6 +35,8 @@ export interface DeclaredFile {
   readonly kind: FileKind;
   readonly content: Chunk;
   readonly reloadOnChange: boolean;
+  /** The call that declares it; undefined for a template that is a file as a whole. */
+  readonly place?: Place;
 }
 
 /** One line of a certificate list. */
@@ -39,6 +44,8 @@ export interface DeclaredCertificateLine {
   /** Path of the list. */
   readonly list: string;
   readonly line: string;
+  /** The call that declares it. */
+  readonly place: Place;
 }
 
 export const noEffects = (): Effects => ({

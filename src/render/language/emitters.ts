@@ -1,17 +1,17 @@
 /**
  * Typed emitters: each takes any string and gives either the text that stands for exactly this string in its place of a
- * HAProxy configuration, map or comment, or the reason why it cannot stand there. All but `comment` are injective. Messages
- * never repeat the value.
+ * HAProxy configuration, map or comment, or the reason why it cannot stand there. All are injective but `comment`, and `pem`
+ * in its line ends. Messages never repeat the value.
  */
 import { RE2JS } from 're2js';
 
-/** Longest value that is emitted, in UTF-16 units: far below HAProxy's line and buffer limits. */
+/** Longest value that is emitted, in bytes of UTF-8: half of HAProxy's smallest buffer. */
 export const MAX_VALUE = 8192;
-/** Longest map key and map value: a line of a map file has to fit HAProxy's buffer, or it would become two entries. */
+/** Likewise of map keys and values: a line of a map file has to fit the buffer, or it would become two entries. */
 export const MAX_MAP_KEY = 2048;
 export const MAX_MAP_VALUE = 4096;
 const MAX_COMMENT = 400;
-/** Longest free text, in UTF-16 units. */
+/** Longest free text, in bytes. */
 const MAX_TEXT = 1024 * 1024;
 
 export type Emission =
@@ -30,11 +30,17 @@ const refuse = (reason: string): Emission => ({ ok: false, reason });
 /** Why no emitter would take it: a control character, a broken character, nothing at all, or too much. */
 const unprintable = (value: string, limit = MAX_VALUE): string | undefined => {
   if (value === '') return 'it is empty';
-  if (value.length > limit) return `it is longer than ${limit} characters`;
+  if (bytesIn(value, limit) > limit) return `it is longer than ${limit} bytes`;
   if (!value.isWellFormed()) return 'it holds half of a surrogate pair';
   const at = value.search(CONTROL);
   return at === -1 ? undefined : `it holds a control character at position ${at + 1}`;
 };
+
+/** Of UTF-8; not counted where the length tells enough. */
+const bytesIn = (value: string, limit: number): number =>
+  value.length > limit || value.length * 3 <= limit
+    ? value.length
+    : new TextEncoder().encode(value).length;
 
 /** In single quotes HAProxy takes everything literally; the quote itself stands outside of them. */
 const quote = (value: string): string => `'${value.replaceAll("'", "'\\''")}'`;
@@ -57,21 +63,34 @@ export const quoted: Emitter = (value) => {
   return reason === undefined ? ok(quote(value)) : refuse(reason);
 };
 
-/** One quoted word that HAProxy reads as a log format and that prints the value: `%` is doubled. */
+const formatted = (value: string): string => value.replaceAll('%', '%%');
+
+/**
+ * One quoted word that HAProxy reads as a log format and that prints the value: `%` is doubled. Blanks that it would merge
+ * with others in a log line are what a sample expression gives.
+ */
 export const logFormat: Emitter = (value) => {
   const reason = unprintable(value);
-  return reason === undefined ? ok(quote(value.replaceAll('%', '%%'))) : refuse(reason);
+  if (reason !== undefined) return refuse(reason);
+  return ok(quote(formatted(value).replace(/^ +| {2,}| +$/g, (blanks) => `%[str("${blanks}")]`)));
 };
 
 /** The value of a header in a directive that takes a log format. */
 export const header: Emitter = (value) => {
   if (value.trim() !== value) return refuse('it starts or ends with white space');
-  return logFormat(value);
+  const reason = unprintable(value);
+  return reason === undefined ? ok(quote(formatted(value))) : refuse(reason);
 };
 
-/** One quoted regular expression; it has to be one in the syntax that runs in linear time (RE2). */
+/** What HAProxy would not read as a pattern of an ACL. */
+const noPattern = (value: string, instead = ''): string | undefined => {
+  if (value.startsWith('-')) return `it starts with a dash and would be a flag${instead}`;
+  return value === '}' || value === '{' ? 'it would be a brace of the condition' : undefined;
+};
+
+/** One quoted regular expression, also as pattern of an ACL; it has to be one that runs in linear time (RE2). */
 export const regex: Emitter = (value) => {
-  const reason = unprintable(value);
+  const reason = unprintable(value) ?? noPattern(value, '; [-] stands for one');
   if (reason !== undefined) return refuse(reason);
   try {
     RE2JS.compile(value);
@@ -85,9 +104,8 @@ export const regex: Emitter = (value) => {
 
 /** One quoted pattern of an ACL, which HAProxy must not take for a flag or for the end of an anonymous ACL. */
 export const aclPattern: Emitter = (value) => {
-  if (value.startsWith('-')) return refuse('it starts with a dash and would be a flag');
-  if (value === '}' || value === '{') return refuse('it would end the condition');
-  return quoted(value);
+  const reason = noPattern(value);
+  return reason === undefined ? quoted(value) : refuse(reason);
 };
 
 /** The key of a map entry. */
@@ -109,6 +127,8 @@ export const mapValue: Emitter = (value) => {
 export const path: Emitter = (value) => {
   const reason = unprintable(value, 255);
   if (reason !== undefined) return refuse(reason);
+  // `opt@a` is a file that may be missing, `@a/b` a certificate of a store.
+  if (/^[^/]*@/.test(value)) return refuse('what stands before an @ would be a prefix of HAProxy');
   return PATH.test(value) && !/(?:^|\/)-/.test(value)
     ? ok(value)
     : refuse(
@@ -128,7 +148,8 @@ export const comment: Emitter = (value) => {
 /** PEM blocks and nothing else, for the content of certificate files. Keeps line feeds. */
 export const pem: Emitter = (value) => {
   const text = `${value.replaceAll('\r\n', '\n').trimEnd()}\n`;
-  const block = /-----BEGIN ([A-Z0-9 ]+)-----\n(?:[A-Za-z0-9+/=]+\n)+-----END \1-----\n\s*/y;
+  const block =
+    /-----BEGIN ([A-Z0-9 ]+)-----\n(?:[A-Za-z0-9+/=]+\n)+-----END \1-----\n(?:[ \t]*\n)*/y;
   let end = 0;
   while (end < text.length) {
     block.lastIndex = end;

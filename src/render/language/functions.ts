@@ -2,6 +2,7 @@
 import type { DataplaneSettings } from '../render.ts';
 import { leaf } from '../../cells/chunk.ts';
 import { declareBackend, declareProfile } from './declare-backend.ts';
+import { declareEvent } from './declare-event.ts';
 import { mapKey, mapValue, pem, type Emitter } from './emitters.ts';
 import { TemplateFailure, nearest } from './failure.ts';
 import {
@@ -97,6 +98,7 @@ const functions = (config: TemplateConfig): Readonly<Record<string, Call>> => ({
   certificate: declareCertificate(config.dataplane),
   crt_list: declareCertificateList(config.dataplane),
   status: declareStatus,
+  event: declareEvent,
   range: makeRange,
   fail: ({ positional: [message] }) => {
     throw new TemplateFailure(stringArgument(message, 'the message of fail()'), {
@@ -122,6 +124,7 @@ const declareEntry =
       map: knownMap(config, name),
       key: wordArgument(numberAsText(key), 'the key of map_entry()', mapKey),
       value: wordArgument(numberAsText(value), 'the value of map_entry()', mapValue),
+      place: cell.callPlace,
     });
     return EMPTY_TEXT;
   };
@@ -140,6 +143,7 @@ const declareFile =
       kind: 'general',
       content: leaf(stringArgument(content, 'the content of file()')),
       reloadOnChange: booleanArgument(members['reloadOnPush'], 'reloadOnPush', false),
+      place: cell.callPlace,
     });
     return EMPTY_TEXT;
   };
@@ -149,7 +153,10 @@ const declareCertificate =
   ({ positional: [name, content] }, { cell }) => {
     const path = filePath(dataplane, 'cert', stringArgument(name, 'the name of certificate()'));
     const text = wordArgument(content, 'the content of certificate()', pem);
-    cell.effects.files.push({ path, kind: 'cert', content: leaf(text), reloadOnChange: true });
+    cell.effects.files.push({
+      ...{ path, kind: 'cert', content: leaf(text), reloadOnChange: true },
+      place: cell.callPlace,
+    });
     return EMPTY_TEXT;
   };
 
@@ -177,7 +184,7 @@ const declareCertificateList =
         ...(options.length === 0 ? [] : [`[${options.join(' ')}]`]),
         ...words('hosts', hostPattern),
       ];
-      cell.effects.certificateLines.push({ list, line: line.join(' ') });
+      cell.effects.certificateLines.push({ list, line: line.join(' '), place: cell.callPlace });
     }
     return EMPTY_TEXT;
   };

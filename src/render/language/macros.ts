@@ -20,7 +20,9 @@ export const compileMacro = (
   const body = context.body(node.body);
   return ({ scope: outer }) =>
     new TemplateFunction(name, (args, run) => {
-      const inner = { ...run, scope: new Scope(outer, true), out: new Writer() };
+      const { source, line } = run.cell.callPlace;
+      const out = new Writer({ source, line, around: run.out.via });
+      const inner = { ...run, scope: new Scope(outer, true), out };
       bindArguments(parameters, args, inner);
       nested(run, undefined, () => body(inner));
       return inner.out.text();

@@ -3,6 +3,8 @@ declare module 'nunjucks/src/lexer.js' {
   export interface Tokens {
     readonly lineno: number;
     readonly colno: number;
+    /** Characters read so far. */
+    readonly index: number;
   }
   const lexer: { lex(source: string, options: object): Tokens };
   export default lexer;
@@ -33,6 +35,7 @@ declare module 'nunjucks/src/parser.js' {
     parseUntilBlocks(...names: string[]): unknown;
     advanceAfterBlockEnd(name?: string): Token;
     parseAsRoot(): unknown;
+    parseRaw(tag?: string): unknown;
     fail(message: string, lineno?: number, colno?: number): never;
   }
 

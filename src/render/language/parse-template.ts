@@ -44,6 +44,13 @@ export const parseTemplate = (text: string, source: string): Node => {
   const tokens = lexer.lex(text, OPTIONS);
   const parser = new syntax.Parser(tokens);
   parser.extensions = [sectionTag, cellsTag];
+  const parseRaw = parser.parseRaw.bind(parser);
+  // Nunjucks ignores a raw tag that nothing ends.
+  parser.parseRaw = (tag = 'raw') => {
+    const node = parseRaw(tag) as Node;
+    if (END_OF_RAW.test(text.slice(0, tokens.index))) return node;
+    return parser.fail(`${tag} has no end${tag}`, node.lineno, node.colno);
+  };
   try {
     const root = parser.parseAsRoot() as Node;
     return root;
@@ -55,6 +62,8 @@ export const parseTemplate = (text: string, source: string): Node => {
     });
   }
 };
+
+const END_OF_RAW = /\{%\s*end(?:raw|verbatim)\s*%\}$/;
 
 const messageOf = (error: unknown): string => {
   const message = error instanceof Error ? error.message : String(error);

@@ -2,16 +2,27 @@
 import { byCodeUnits } from '../../cells/persistent-map.ts';
 import type { Problem } from '../../snapshot/problem.ts';
 import { checkNodes } from './check-nodes.ts';
+import { checkPlaces } from './check-places.ts';
 import { literalText } from './bindings.ts';
-import { checkScopes, type ParsedTemplate, type TemplateFacts } from './check-scopes.ts';
+import { checkScopes } from './check-scopes.ts';
 import { compileTemplate } from './compile-statement.ts';
 import type { Statement } from './compile-context.ts';
 import { TemplateFailure, asFailure } from './failure.ts';
-import { ROUTE_COLLECTIONS } from './route-collections.ts';
+import { protectiveSources } from './protective.ts';
 import { parseTemplate } from './parse-template.ts';
 import { globMatches } from './patterns.ts';
 import type { Scope } from './run.ts';
+import {
+  ANY,
+  ROUTES_SHAPE,
+  resourcesShape,
+  withMembers,
+  type Shape,
+  type Shapes,
+} from './shapes.ts';
 import type { Node } from './syntax.ts';
+import type { ParsedTemplate, TemplateFacts } from './template-facts.ts';
+import { isRecord } from './values.ts';
 import { unusedSnippets } from './unused-snippets.ts';
 import type { TemplateConfig, TemplateSource } from '../config/template-config.ts';
 
@@ -33,6 +44,8 @@ export interface TemplateSet {
   readonly roots: readonly RootTemplate[];
   /** The `cells` tag that declares backends. */
   readonly backendTag: string | undefined;
+  /** Sources of the protective snippets and of everything they include. */
+  readonly protective: ReadonlySet<string>;
   /** What is no error and most likely not meant: snippets that print nowhere. */
   readonly warnings: readonly Problem[];
 }
@@ -66,12 +79,13 @@ export const compileTemplates = (config: TemplateConfig, globals: Scope): Compil
   for (const { root, source } of [...roots, ...snippets.values()]) {
     if (root !== undefined) failures.push(...checkNodes(root, source));
   }
-  const places = checkPlaces({ config, globals, snippets, roots, syntaxIsGood }, failures);
+  const found = checkRoots({ config, globals, snippets, roots, syntaxIsGood }, failures);
   if (failures.length > 0) return { ok: false, problems: sorted(failures) };
-  const { backendTag, reached } = places;
+  const { backendTag, reached } = found;
   const named = [...snippets].map(([name, snippet]) => ({ name, ...snippet }));
   const warnings = unusedSnippets(named, reached);
-  return compile({ roots, snippets, backendTag, warnings });
+  const protective = protectiveSources(config, finder(snippets));
+  return compile({ roots, snippets, backendTag, protective, warnings });
 };
 
 interface Parsed {
@@ -141,20 +155,21 @@ const withContent = (
 ): ParsedTemplate[] =>
   found.flatMap(({ source, root }) => (root === undefined ? [] : [{ source, root }]));
 
-interface Places {
+interface Found {
   readonly backendTag: string | undefined;
   /** Roots of all templates that print somewhere. */
   readonly reached: ReadonlySet<Node>;
 }
 
-const checkPlaces = (
+const checkRoots = (
   { config, globals, snippets, roots, syntaxIsGood }: Parsed,
   failures: TemplateFailure[],
-): Places => {
+): Found => {
   const facts: TemplateFacts = {
     globals: knownMembers(config, globals),
     find: finder(snippets),
     snippetNames: [...snippets.keys()],
+    maps: [...config.maps.keys()],
   };
   const backendTags = new Set<string>();
   const reached = new Set<Node>();
@@ -163,9 +178,11 @@ const checkPlaces = (
     failures.push(...findings.problems);
     for (const tag of findings.backendTags) backendTags.add(tag);
     for (const root of findings.reached) reached.add(root);
-    if (template.kind !== 'config') continue;
+    // What a broken template would print is not known.
+    if (template.kind !== 'config' || !syntaxIsGood) continue;
+    failures.push(...checkPlaces(template, facts.find));
     const text = [...findings.reached].map(literalText);
-    if (syntaxIsGood && !/\bdefault-path\s+origin\b/.test(text.join('\n'))) {
+    if (!/\bdefault-path\s+origin\b/.test(text.join('\n'))) {
       failures.push(missingDefaultPath(config.main.source));
     }
   }
@@ -189,34 +206,26 @@ const severalBackendTags = (tags: readonly string[]): TemplateFailure => {
   });
 };
 
-const knownMembers = (
-  config: TemplateConfig,
-  globals: Scope,
-): ReadonlyMap<string, readonly string[] | undefined> => {
-  const members = new Map<string, readonly string[] | undefined>(
-    globals.names().map((name) => [name, undefined]),
-  );
-  members.set(
-    'resources',
-    config.watched.map(({ name }) => name),
-  );
-  members.set('routes', ROUTE_COLLECTIONS);
-  members.set('dataplane', Object.keys(config.dataplane));
-  members.set('extraContext', Object.keys(config.extraContext));
-  return members;
+const knownMembers = (config: TemplateConfig, globals: Scope): Shapes => {
+  const capabilities = globals.get('capabilities');
+  return new Map<string, Shape>([
+    ...globals.names().map((name) => [name, ANY] as const),
+    ['resources', resourcesShape(config.watched.map(({ name }) => name))],
+    ['routes', ROUTES_SHAPE],
+    ['dataplane', withMembers(Object.keys(config.dataplane))],
+    ['extraContext', withMembers(Object.keys(config.extraContext))],
+    ['capabilities', isRecord(capabilities) ? withMembers(Object.keys(capabilities)) : ANY],
+  ]);
 };
 
 const compile = ({
   roots,
   snippets,
-  backendTag,
-  warnings,
+  ...facts
 }: {
   readonly roots: readonly ParsedRoot[];
   readonly snippets: Snippets;
-  readonly backendTag: string | undefined;
-  readonly warnings: readonly Problem[];
-}): CompiledSet => {
+} & Pick<TemplateSet, 'backendTag' | 'protective' | 'warnings'>): CompiledSet => {
   const compiled = new Map<Node, { readonly run: Statement }>();
   const find = finder(snippets);
   const findCompiled = (name: string): readonly { readonly run: Statement }[] | undefined =>
@@ -233,7 +242,7 @@ const compile = ({
       ...{ id: `${kind}:${name}`, kind, name, source },
       run: compileTemplate(root, source, findCompiled),
     }));
-    return { ok: true, set: { roots: set, backendTag, warnings } };
+    return { ok: true, set: { roots: set, ...facts } };
   } catch (error: unknown) {
     const failure = asFailure(error, { source: roots[0]?.source ?? '', line: 1, column: 1 });
     return { ok: false, problems: [failure.toProblem()] };

@@ -1,5 +1,13 @@
 import type { ObjectRef } from '../../snapshot/objects.ts';
 
+/** An include, or the call of a macro, that led to what was printed: where it stands, and what led there. */
+export interface Inclusion {
+  readonly source: string;
+  /** Counted from 1. */
+  readonly line: number;
+  readonly around: Inclusion | undefined;
+}
+
 /** From this line of a text on (counted from 0), the template lines that printed it. */
 export interface Mark {
   readonly line: number;
@@ -8,6 +16,8 @@ export interface Mark {
   readonly templateLine: number;
   /** True: the following lines come from the following template lines; false: all from this one. */
   readonly advances: boolean;
+  /** The innermost include or call around it; undefined in a template that makes a file. */
+  readonly via: Inclusion | undefined;
 }
 
 /**

@@ -1,7 +1,8 @@
 import { EMPTY_CHUNK, leaf, type Chunk } from '../../cells/chunk.ts';
 import type { ObjectRef } from '../../snapshot/objects.ts';
 import { TemplateFailure, type Place } from './failure.ts';
-import { Origin, Text, type Mark } from './text.ts';
+import { LineMarks } from './line-marks.ts';
+import { Origin, Text, type Inclusion } from './text.ts';
 
 /** Part of the output that is more than text: sections, profiles and slots of cells. */
 export type Item<Slot> =
@@ -24,18 +25,33 @@ export class Profile {
 /** Collects what a template prints, and which template line printed which line. */
 export class Writer {
   #parts: string[] = [];
-  #marks: Mark[] = [];
-  #line = 0;
-  #atLineStart = true;
+  #marks: LineMarks;
+
+  /** @param via the includes around what is printed here */
+  constructor(via?: Inclusion) {
+    this.#marks = new LineMarks(via);
+  }
+
+  /** The includes around what is printed now. */
+  get via(): Inclusion | undefined {
+    return this.#marks.via;
+  }
+
+  /** Runs something that prints here inside further includes. */
+  within(via: Inclusion | undefined, inside: () => void): void {
+    const around = this.#marks.via;
+    this.#marks.via = via;
+    try {
+      inside();
+    } finally {
+      this.#marks.via = around;
+    }
+  }
 
   write(text: string, place: Place, advances = false): void {
     if (text === '') return;
-    if (this.#atLineStart) this.#mark(this.#line, place.line, { place, advances });
-    const breaks = countBreaks(text);
-    if (!this.#atLineStart && advances && breaks > 0 && text.indexOf('\n') < text.length - 1) {
-      this.#mark(this.#line + 1, place.line + 1, { place, advances });
-    }
-    this.#append(text, breaks);
+    this.#marks.printed(text, place, advances);
+    this.#parts.push(text);
   }
 
   /** Writes branded text; what a capture knows about its lines is kept. */
@@ -44,22 +60,18 @@ export class Writer {
       this.write(text.value, place);
       return;
     }
-    for (const mark of text.marks) {
-      if (mark.line > 0 || this.#atLineStart) {
-        this.#push({ ...mark, line: this.#line + mark.line });
-      }
-    }
-    this.#append(text.value, countBreaks(text.value));
+    this.#marks.copied(text);
+    if (text.value !== '') this.#parts.push(text.value);
   }
 
   /** Whether the next character begins a line. */
   get atLineStart(): boolean {
-    return this.#atLineStart;
+    return this.#parts.at(-1)?.endsWith('\n') ?? true;
   }
 
   /** What was written so far as a branded value. */
   text(): Text {
-    return new Text(this.#parts.join(''), this.#marks);
+    return new Text(this.#parts.join(''), this.#marks.all);
   }
 
   chunk(object: ObjectRef | undefined): Chunk {
@@ -75,26 +87,8 @@ export class Writer {
 
   protected take(): Text {
     const text = this.text();
-    [this.#parts, this.#marks, this.#line, this.#atLineStart] = [[], [], 0, true];
+    [this.#parts, this.#marks] = [[], new LineMarks(this.via)];
     return text;
-  }
-
-  #append(text: string, breaks: number): void {
-    this.#parts.push(text);
-    this.#line += breaks;
-    if (text !== '') this.#atLineStart = text.endsWith('\n');
-  }
-
-  #mark(line: number, templateLine: number, how: { place: Place; advances: boolean }): void {
-    this.#push({ line, source: how.place.source, templateLine, advances: how.advances });
-  }
-
-  #push(mark: Mark): void {
-    const last = this.#marks.at(-1);
-    if (last?.source === mark.source && last.advances && mark.advances) {
-      if (mark.templateLine - mark.line === last.templateLine - last.line) return;
-    }
-    this.#marks.push(mark);
   }
 }
 
@@ -126,9 +120,3 @@ export class ItemWriter<Slot> extends Writer {
 /** A leaf that remembers where its lines come from. */
 export const chunkOf = (text: Text, object: ObjectRef | undefined): Chunk =>
   leaf(text.value, new Origin(text.marks, object));
-
-const countBreaks = (text: string): number => {
-  let breaks = 0;
-  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) breaks += 1;
-  return breaks;
-};

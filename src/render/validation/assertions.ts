@@ -1,68 +1,106 @@
 import type { ValidationTestSpec } from '../config/spec.ts';
 import { linearRegex } from '../language/patterns.ts';
 import type { RenderResult } from '../render.ts';
-import { parseJsonPath, valuesAt } from './json-path.ts';
+import {
+  firstDifference,
+  likeliestLine,
+  lineAt,
+  linesAt,
+  shownShape,
+  shownValue,
+} from './excerpts.ts';
+import { parseJsonPath, type Step, valuesAt } from './json-path.ts';
 import { targetText } from './targets.ts';
 
 /** One assertion of a test, as written. */
 export type Assertion = NonNullable<ValidationTestSpec['assertions']>[number];
 
+/** Why an assertion does not hold. */
+export interface Miss {
+  /** Quotes nothing of what was rendered, which may hold keys. */
+  readonly message: string;
+  readonly expected?: string;
+  /** A short quotation of what was rendered, for whoever runs the test; absent for certificates. */
+  readonly found?: string;
+}
+
 /** What an assertion on a text takes. */
-type TextCheck = (text: string, assertion: Assertion) => string | undefined;
+type TextCheck = (text: string, assertion: Assertion) => Miss | undefined;
 
 /**
  * What is wrong with a render according to an assertion on one of its texts; undefined when it holds. Patterns are
- * regular expressions in RE2 syntax and take linear time. No message quotes the text, which may hold keys.
+ * regular expressions in RE2 syntax and take linear time.
  *
  * @throws TemplateFailure for a pattern that is no regular expression
  */
-export const checkText = (assertion: Assertion, result: RenderResult): string | undefined => {
+export const checkText = (assertion: Assertion, result: RenderResult): Miss | undefined => {
   const { type = '', target = 'haproxy.cfg' } = assertion;
   const check = CHECKS[type];
-  if (check === undefined) return 'has no type';
+  if (check === undefined) return { message: 'has no type' };
   const looked = targetText(target, result);
-  if (!looked.ok) return looked.message;
-  const wrong = check(looked.text, assertion);
-  return wrong === undefined ? undefined : `${target} ${wrong}`;
+  if (!looked.ok) return { message: looked.message };
+  const miss = check(looked.text, assertion);
+  if (miss === undefined) return undefined;
+  const { found, ...said } = miss;
+  const message = `${target} ${miss.message}`;
+  return { ...said, message, ...(found !== undefined && !looked.secret && { found }) };
 };
 
 const shown = (pattern: string): string =>
   JSON.stringify(pattern.length > 200 ? `${pattern.slice(0, 200)}…` : pattern);
 
-const matches = (text: string, pattern: string): number => {
+const matches = (text: string, pattern: string): readonly number[] => {
   const matcher = linearRegex(pattern).matcher(text);
-  let count = 0;
-  while (matcher.find()) count += 1;
-  return count;
+  const positions: number[] = [];
+  while (matcher.find()) positions.push(matcher.start());
+  return positions;
 };
 
 const contains: TextCheck = (text, { pattern }) => {
   if (pattern === undefined) return lacks('pattern');
-  return linearRegex(pattern).matcher(text).find() ? undefined : `does not match ${shown(pattern)}`;
+  if (linearRegex(pattern).matcher(text).find()) return undefined;
+  const found = likeliestLine(text, pattern);
+  return {
+    message: `does not match ${shown(pattern)}`,
+    expected: `a match of /${pattern}/`,
+    found,
+  };
 };
 
 const notContains: TextCheck = (text, { pattern }) => {
   if (pattern === undefined) return lacks('pattern');
-  const matcher = linearRegex(pattern).matcher(text);
-  if (!matcher.find()) return undefined;
-  return `matches ${shown(pattern)} in line ${lineAt(text, matcher.start())}`;
+  const positions = matches(text, pattern);
+  const [first] = positions;
+  if (first === undefined) return undefined;
+  return {
+    message: `matches ${shown(pattern)} in line ${lineAt(text, first)}`,
+    expected: `no match of /${pattern}/`,
+    found: linesAt(text, positions),
+  };
 };
 
 const equals: TextCheck = (text, { expected }) => {
   if (expected === undefined) return lacks('expected');
-  const [lines, wanted] = [text, expected].map((one) => one.replace(/\n$/, '').split('\n'));
-  if (lines === undefined || wanted === undefined) return undefined;
-  const length = Math.max(lines.length, wanted.length);
-  const at = Array.from({ length }, (_, line) => line).find((line) => lines[line] !== wanted[line]);
-  return at === undefined ? undefined : `differs from what is expected, first in line ${at + 1}`;
+  const difference = firstDifference(expected, text);
+  if (difference === undefined) return undefined;
+  const { line } = difference;
+  return {
+    message: `differs from what is expected, first in line ${line}`,
+    expected: `line ${line}: ${difference.expected}`,
+    found: `line ${line}: ${difference.found}`,
+  };
 };
 
 const matchCount: TextCheck = (text, { pattern, expected }) => {
   if (pattern === undefined || expected === undefined) return lacks('pattern or expected');
-  const count = matches(text, pattern);
-  return String(count) === expected.trim()
-    ? undefined
-    : `matches ${shown(pattern)} ${count} times, not ${expected}`;
+  const positions = matches(text, pattern);
+  const count = positions.length;
+  if (String(count) === expected.trim()) return undefined;
+  return {
+    message: `matches ${shown(pattern)} ${count} times, not ${expected}`,
+    expected: `matches of /${pattern}/: ${expected}`,
+    found: count === 0 ? likeliestLine(text, pattern) : linesAt(text, positions),
+  };
 };
 
 const matchOrder: TextCheck = (text, { patterns }) => {
@@ -70,30 +108,65 @@ const matchOrder: TextCheck = (text, { patterns }) => {
   let from = 0;
   for (const [index, pattern] of patterns.entries()) {
     const matcher = linearRegex(pattern).matcher(text);
-    if (!matcher.find(from)) {
-      const before = patterns[index - 1];
-      const where = before === undefined ? '' : ` behind ${shown(before)}`;
-      return `does not match ${shown(pattern)}${where}`;
-    }
+    if (!matcher.find(from))
+      return outOfOrder(text, pattern, { from, before: patterns[index - 1] });
     from = matcher.end();
   }
   return undefined;
+};
+
+const outOfOrder = (
+  text: string,
+  pattern: string,
+  { from, before }: { readonly from: number; readonly before: string | undefined },
+): Miss => {
+  const earlier = matches(text, pattern).filter((at) => at < from);
+  const message = `does not match ${shown(pattern)}`;
+  const found =
+    earlier.length === 0 ? likeliestLine(text, pattern) : `only before: ${linesAt(text, earlier)}`;
+  if (before === undefined) return { message, expected: `a match of /${pattern}/`, found };
+  return {
+    message: `${message} behind ${shown(before)}`,
+    expected: `a match of /${pattern}/ behind line ${lineAt(text, from)}, which has /${before}/`,
+    found,
+  };
 };
 
 const jsonpath: TextCheck = (text, { jsonpath: path, expected }) => {
   if (path === undefined) return lacks('jsonpath');
   const steps = parseJsonPath(path);
   if (steps === undefined)
-    return `cannot be looked up: ${shown(path)} is not a path of names and positions`;
+    return { message: `cannot be looked up: ${shown(path)} is not a path of names and positions` };
   const value = parsed(text);
-  if (value === undefined) return 'is no JSON';
+  if (value === undefined) return { message: 'is no JSON' };
   const values = valuesAt(value, steps);
-  if (values.length === 0) return `has nothing at ${shown(path)}`;
+  const wanted = `${expected ?? 'anything'} at ${path}`;
+  if (values.length === 0)
+    return {
+      message: `has nothing at ${shown(path)}`,
+      expected: wanted,
+      found: insteadOf(value, steps),
+    };
   const actual = values
     .map((one) => (typeof one === 'string' ? one : JSON.stringify(one)))
     .join(' ');
   if (expected === undefined || actual === expected) return undefined;
-  return `has another value at ${shown(path)} than ${shown(expected)}`;
+  return {
+    message: `has another value at ${shown(path)} than ${shown(expected)}`,
+    expected: wanted,
+    found: values.map(shownValue).slice(0, 3).join('\n'),
+  };
+};
+
+/** What is there where a path ends too early. */
+const insteadOf = (value: unknown, steps: readonly Step[]): string => {
+  let reached: readonly unknown[] = [value];
+  for (let length = 1; length <= steps.length; length += 1) {
+    const next = valuesAt(value, steps.slice(0, length));
+    if (next.length === 0) break;
+    reached = next;
+  }
+  return shownShape(reached[0]);
 };
 
 const CHECKS: Readonly<Partial<Record<string, TextCheck>>> = {
@@ -105,9 +178,9 @@ const CHECKS: Readonly<Partial<Record<string, TextCheck>>> = {
   jsonpath,
 };
 
-const lacks = (member: string): string => `cannot be judged: the assertion lacks ${member}`;
-
-const lineAt = (text: string, index: number): number => text.slice(0, index).split('\n').length;
+const lacks = (member: string): Miss => ({
+  message: `cannot be judged: the assertion lacks ${member}`,
+});
 
 const parsed = (text: string): unknown => {
   try {

@@ -1,5 +1,5 @@
 /** One step into a value: the member of a name, the item at a position, or all of them. */
-type Step = { readonly name: string } | { readonly at: number } | 'all';
+export type Step = { readonly name: string } | { readonly at: number } | 'all';
 
 const STEP = /^(?:\.([\w-]+)|\[(?:(\d{1,9})|'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|(\*))\])/;
 

@@ -7,11 +7,12 @@ import type { ValidationTestSpec } from '../config/spec.ts';
 import type { TemplateConfig } from '../config/template-config.ts';
 import type { CreatedEngine } from '../engine.ts';
 import { TemplateFailure } from '../language/failure.ts';
-import type { Render, RenderResult, TemplateEngine } from '../render.ts';
+import type { Render, RenderedFile, RenderResult, TemplateEngine } from '../render.ts';
 import { isAtLeast } from '../version.ts';
-import { type Assertion, checkText } from './assertions.ts';
+import { type Assertion, checkText, type Miss } from './assertions.ts';
+import { firstDifference } from './excerpts.ts';
 import { fixtureSnapshot } from './fixtures.ts';
-import { RENDERING_ERROR } from './targets.ts';
+import { isSecret, RENDERING_ERROR } from './targets.ts';
 
 /** What HAProxy says about a render: accepted, or what is wrong, or why it could not be asked. */
 export type Judgement =
@@ -32,9 +33,17 @@ export interface TestBench {
 /** How one test ended. `inconclusive`: HAProxy could not be asked, and nothing else is wrong. */
 export interface TestReport {
   readonly name: string;
+  /** What the author says it is about. */
+  readonly description?: string;
   readonly outcome: 'passed' | 'failed' | 'skipped' | 'inconclusive';
   /** What failed, or why it was skipped or not judged. */
-  readonly problems: readonly Problem[];
+  readonly reasons: readonly TestReason[];
+}
+
+/** One thing to know about the outcome of a test. */
+export interface TestReason extends Omit<Miss, 'message'> {
+  /** Quotes nothing of what was rendered, so it may be told anywhere; `found` may not. */
+  readonly problem: Problem;
 }
 
 /** What all tests share; no test by itself. */
@@ -52,15 +61,18 @@ export const testNames = ({ validationTests }: TemplateConfig): readonly string[
  */
 export const runTest = async (name: string, bench: TestBench): Promise<TestReport> => {
   const test = completeTest(name, bench.config);
+  const { description } = test;
+  const named = { name, ...(description !== undefined && { description }) };
   const skip = reasonToSkip(test, bench);
-  if (skip !== undefined) return { name, outcome: 'skipped', problems: [skip] };
-  const problems: Problem[] = [];
+  if (skip !== undefined) return { ...named, outcome: 'skipped', reasons: [{ problem: skip }] };
+  const reasons: TestReason[] = [];
   const report: Report = (path, message, nextStep) => {
-    problems.push(problem(name, path, `${lastMember(path)} ${message}`, nextStep));
+    const said = { message: `${lastMember(path)} ${message}`, nextStep };
+    reasons.push({ problem: problemOf(name, path, said) });
   };
   const snapshot = fixtureSnapshot(test, bench.config.watched, report);
-  if (snapshot === undefined) return { name, outcome: 'failed', problems };
-  return new TestRun({ name, test, bench, snapshot }).report();
+  if (snapshot === undefined) return { ...named, outcome: 'failed', reasons };
+  return { ...named, ...(await new TestRun({ name, test, bench, snapshot }).result()) };
 };
 
 interface TestParts {
@@ -72,17 +84,16 @@ interface TestParts {
 
 class TestRun {
   readonly #parts: TestParts;
-  readonly #problems: Problem[] = [];
+  readonly #failures: TestReason[] = [];
   /** Assertions that HAProxy could not judge. */
-  readonly #unjudged: Problem[] = [];
+  readonly #unjudged: TestReason[] = [];
 
   constructor(parts: TestParts) {
     this.#parts = parts;
   }
 
-  async report(): Promise<TestReport> {
-    const { name, test } = this.#parts;
-    const assertions = test.assertions ?? [];
+  async result(): Promise<Pick<TestReport, 'outcome' | 'reasons'>> {
+    const { assertions = [] } = this.#parts.test;
     const result = this.#render();
     if (result !== undefined) {
       this.#judgeFailure(result, assertions);
@@ -90,9 +101,9 @@ class TestRun {
         await this.#assert(assertion, { path: `assertions[${index}]`, result });
       }
     }
-    const problems = [...this.#problems, ...this.#unjudged];
-    if (problems.length === 0) return { name, outcome: 'passed', problems };
-    return { name, outcome: this.#problems.length > 0 ? 'failed' : 'inconclusive', problems };
+    const reasons = [...this.#failures, ...this.#unjudged];
+    if (reasons.length === 0) return { outcome: 'passed', reasons };
+    return { outcome: this.#failures.length > 0 ? 'failed' : 'inconclusive', reasons };
   }
 
   /** A new engine for each render; undefined after a report of a configuration that does not compile. */
@@ -101,15 +112,16 @@ class TestRun {
     const extraContext = mergeMembers(bench.config.extraContext, test.extraContext ?? {});
     const created = bench.compile({ ...bench.config, extraContext });
     if (created.ok) return complete(created.engine, snapshot);
-    this.#problems.push(...created.problems);
+    this.#failures.push(...created.problems.map((problem) => ({ problem })));
     return undefined;
   }
 
   /** A failed render fails the test, unless the test is about the failure. */
   #judgeFailure(result: RenderResult, assertions: readonly Assertion[]): void {
     if (result.ok || assertions.some(({ target }) => target === RENDERING_ERROR)) return;
-    for (const { message, nextStep } of result.failure.problems) {
-      this.#fail('fixtures', `cannot be rendered: ${message}`, nextStep);
+    for (const problem of result.failure.problems) {
+      const message = `cannot be rendered: ${problem.message}`;
+      this.#fail('fixtures', { ...problem, message });
     }
   }
 
@@ -119,22 +131,19 @@ class TestRun {
   ): Promise<void> {
     const { type, description } = assertion;
     const title = description === undefined ? '' : ` (${description})`;
-    const fail = (message: string): void => {
-      this.#fail(
-        path,
-        `${type ?? 'assertion'}${title}: ${message}`,
-        'Correct the templates, or the test.',
-      );
-    };
-    if (type === 'haproxy_valid') await this.#askHaproxy(result, { path, title });
-    else if (type === 'deterministic') {
-      const again = this.#render();
-      const wrong = again === undefined ? undefined : difference(result, again);
-      if (wrong !== undefined) fail(wrong);
-    } else {
-      const wrong = tolerant(() => checkText(assertion, result));
-      if (wrong !== undefined) fail(wrong);
+    if (type === 'haproxy_valid') {
+      await this.#askHaproxy(result, { path, title });
+      return;
     }
+    const miss =
+      type === 'deterministic'
+        ? difference(result, this.#render())
+        : tolerant(() => checkText(assertion, result));
+    if (miss === undefined) return;
+    const { message, ...quotations } = miss;
+    const said = `${type ?? 'assertion'}${title}: ${message}`;
+    const nextStep = 'Correct the templates, or the test.';
+    this.#fail(path, { message: said, nextStep }, quotations);
   }
 
   async #askHaproxy(
@@ -144,30 +153,39 @@ class TestRun {
     if (!result.ok) return; // told already, or what the test is about
     const judgement = await this.#parts.bench.check(result.render);
     if (judgement.result === 'refused') {
-      for (const { message, nextStep } of judgement.problems) {
-        this.#fail(path, `haproxy_valid${title}: ${message}`, nextStep);
+      for (const problem of judgement.problems) {
+        this.#fail(path, { ...problem, message: `haproxy_valid${title}: ${problem.message}` });
       }
     } else if (judgement.result === 'inconclusive') {
       const message = `haproxy_valid${title}: ${judgement.cause}`;
-      const nextStep = 'Nothing to do: it is tried again.';
-      this.#unjudged.push(problem(this.#parts.name, path, message, nextStep));
+      const nextStep = 'Remove the cause: the test was not judged.';
+      const problem = problemOf(this.#parts.name, path, { message, nextStep });
+      this.#unjudged.push({ problem: { ...problem, reason: 'ConfigNotJudged' } });
     }
   }
 
-  #fail(path: string, message: string, nextStep: string): void {
-    this.#problems.push(problem(this.#parts.name, path, message, nextStep));
+  #fail(path: string, said: Said, quotations: Omit<Miss, 'message'> = {}): void {
+    this.#failures.push({ problem: problemOf(this.#parts.name, path, said), ...quotations });
   }
 }
 
-type ProblemWords = readonly [test: string, path: string, message: string, nextStep: string];
+/** What is said of a test; place and object are those of the template or object it comes down to. */
+type Said = Pick<Problem, 'message' | 'nextStep' | 'place' | 'object'>;
 
-const problem = (...[name, path, message, nextStep]: ProblemWords): Problem => ({
+const problemOf = (name: string, path: string, said: Said): Problem => ({
   severity: 'error',
   reason: 'ValidationTestFailed',
-  message: `Test ${JSON.stringify(name)}: ${message.replace(/\.$/, '')}.`,
-  nextStep,
+  message: `${testPrefix(name)}${sentence(said.message)}`,
+  nextStep: said.nextStep,
   field: `${memberPath('spec.validationTests', name)}.${path}`,
+  ...(said.place !== undefined && { place: said.place }),
+  ...(said.object !== undefined && { object: said.object }),
 });
+
+const sentence = (message: string): string => (/[.!?…]$/.test(message) ? message : `${message}.`);
+
+/** What messages about a test begin with. */
+export const testPrefix = (name: string): string => `Test ${JSON.stringify(name)}: `;
 
 /** A test with what all tests share. */
 const completeTest = (name: string, { validationTests }: TemplateConfig): ValidationTestSpec => {
@@ -224,26 +242,44 @@ const complete = (engine: TemplateEngine, snapshot: Snapshot): RenderResult => {
   }
 };
 
-const difference = (first: RenderResult, second: RenderResult): string | undefined => {
+/** Undefined also when the second render could not be made, which is told by itself. */
+const difference = (first: RenderResult, second: RenderResult | undefined): Miss | undefined => {
+  if (second === undefined) return undefined;
   if (!first.ok || !second.ok) {
-    return first.ok === second.ok ? undefined : 'the same objects render once and fail once';
+    return first.ok === second.ok
+      ? undefined
+      : { message: 'the same objects render once and fail once' };
   }
   const [before, after] = [first.render.files, second.render.files];
   const paths = [...new Set([...before.keys(), ...after.keys()])].sort();
   const path = paths.find((one) => textOf(before.get(one)) !== textOf(after.get(one)));
-  return path === undefined ? undefined : `${path} differs between two renders of the same objects`;
+  if (path === undefined) return undefined;
+  return {
+    message: `${path} differs between two renders of the same objects`,
+    ...quotedDifference(before.get(path), after.get(path)),
+  };
 };
 
-const textOf = (
-  file: Render['files'] extends ReadonlyMap<string, infer F> ? F | undefined : never,
-) => (file === undefined ? undefined : chunkText(file.text));
+const quotedDifference = (
+  before: RenderedFile | undefined,
+  after: RenderedFile | undefined,
+): Omit<Miss, 'message'> => {
+  if ([before, after].some((file) => file !== undefined && isSecret(file))) return {};
+  const differing = firstDifference(textOf(before) ?? '', textOf(after) ?? '');
+  if (differing === undefined) return {};
+  const { line, expected, found } = differing;
+  return { expected: `line ${line}: ${expected}`, found: `line ${line}: ${found}` };
+};
+
+const textOf = (file: RenderedFile | undefined): string | undefined =>
+  file === undefined ? undefined : chunkText(file.text);
 
 /** A pattern that is none is what the assertion says wrong. */
-const tolerant = (check: () => string | undefined): string | undefined => {
+const tolerant = (check: () => Miss | undefined): Miss | undefined => {
   try {
     return check();
   } catch (error: unknown) {
-    if (error instanceof TemplateFailure) return error.message;
+    if (error instanceof TemplateFailure) return { message: error.message };
     throw error;
   }
 };

@@ -2,11 +2,17 @@ import { chunkText } from '../../cells/chunk.ts';
 import { serialisePlan } from '../../plan/serialise.ts';
 import type { FileKind } from '../../protocol/protocol.ts';
 import { nearest } from '../config/layers.ts';
-import type { Render, RenderResult } from '../render.ts';
+import type { Render, RenderedFile, RenderResult } from '../render.ts';
 
 /** What an assertion looks at: a text, or why there is none. */
 export type Target =
-  { readonly ok: true; readonly text: string } | { readonly ok: false; readonly message: string };
+  | {
+      readonly ok: true;
+      readonly text: string;
+      /** A file with keys: it is not for a terminal. */
+      readonly secret: boolean;
+    }
+  | { readonly ok: false; readonly message: string };
 
 /** Reasons of a render that failed, one a line; empty for one that did not. */
 export const RENDERING_ERROR = 'rendering_error';
@@ -17,6 +23,10 @@ const KINDS: Readonly<Record<string, readonly FileKind[]>> = {
   cert: ['cert', 'ca', 'crl'],
   'crt-list': ['crt-list'],
 };
+
+/** Whether a file has keys, so that its content is not for a terminal. */
+export const isSecret = ({ kind }: Pick<RenderedFile, 'kind'>): boolean =>
+  kind === 'cert' || kind === 'ca' || kind === 'crl';
 
 const CONFIG = 'haproxy.cfg';
 
@@ -39,7 +49,7 @@ export const targetText = (target: string, result: RenderResult): Target => {
   return target.startsWith('status:') ? statusText(target, render) : fileText(target, render);
 };
 
-const found = (text: string): Target => ({ ok: true, text });
+const found = (text: string, secret = false): Target => ({ ok: true, text, secret });
 const missing = (message: string): Target => ({ ok: false, message });
 
 const statusText = (target: string, { statuses }: Render): Target => {
@@ -56,7 +66,7 @@ const statusText = (target: string, { statuses }: Render): Target => {
 const fileText = (target: string, render: Render): Target => {
   const path = target === CONFIG ? render.plan.config.path : pathOf(target, render);
   const file = path === undefined ? undefined : render.files.get(path);
-  if (file !== undefined) return found(chunkText(file.text));
+  if (file !== undefined) return found(chunkText(file.text), isSecret(file));
   return missing(`there is no ${target}; ${nearest(target, names(render))}`);
 };
 

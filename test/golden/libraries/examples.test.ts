@@ -1,8 +1,8 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { exampleNames, exampleObjects } from '../../support/examples.ts';
-import { snapshotOf } from '../../support/objects.ts';
+import { exampleConfig, exampleNames, exampleObjects } from '../../support/examples.ts';
+import { snapshotFor } from '../../support/objects.ts';
 import { libraryEngine, renderAll, textsOf } from '../../support/rendered.ts';
 
 /** Run with `UPDATE_GOLDEN=1` to rewrite what is expected; then read the difference. */
@@ -21,10 +21,12 @@ const expectGolden = (name: string, text: string): void => {
 };
 
 const rendered = async (name: string): Promise<Readonly<Record<string, string>>> => {
-  const render = renderAll(
-    await libraryEngine({ defaultPem: PEM }),
-    snapshotOf(exampleObjects(name)),
-  );
+  const config = exampleConfig(name);
+  const engine = await libraryEngine({
+    ...(config === undefined ? {} : { config }),
+    defaultPem: PEM,
+  });
+  const render = renderAll(engine, snapshotFor(engine.watched, exampleObjects(name)));
   expect(render.problems).toStrictEqual([]);
   return textsOf(render);
 };

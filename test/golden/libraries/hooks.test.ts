@@ -60,6 +60,46 @@ describe('hooks', () => {
     },
   );
 
+  test.each(documented.map((line) => line.replace(/ .*/, '')))(
+    '%s stands where the page says',
+    async (hook) => {
+      const marker = WHOLE_SECTIONS.includes(hook) ? '# here' : '    # here';
+      const snippets = { [`${hook}-700-mine`]: { template: `${marker}\n` } };
+      const engine = await libraryEngine({ config: config(snippets), defaultPem: PEM });
+      const lines = (textsOf(renderAll(engine, snapshotOf(objects)))['haproxy.cfg'] ?? '').split(
+        '\n',
+      );
+      const found = lines.flatMap((line, index) => (line === marker ? [index] : []));
+      const place = PLACES[hook];
+      expect(found.map((index) => lines.slice(0, index).findLast(isHeader))).toStrictEqual(
+        place?.in,
+      );
+      for (const index of found) {
+        if (place?.before !== undefined) expect(lines[index + 1]).toMatch(place.before);
+        if (place?.behind !== undefined) expect(lines[index - 1]).toMatch(place.behind);
+      }
+    },
+  );
+
+  test('are in the page in the order in which they are printed', async () => {
+    const hooks = documented.map((line) => line.replace(/ .*/, ''));
+    const snippets = Object.fromEntries(
+      hooks.map((hook) => [`${hook}-700-mine`, { template: `    # in ${hook}\n` }]),
+    );
+    const engine = await libraryEngine({ config: config(snippets), defaultPem: PEM });
+    const text = textsOf(renderAll(engine, snapshotOf(objects)))['haproxy.cfg'] ?? '';
+    const printed = [...text.matchAll(/# in (.*)/g)].map(([, hook]) => hook);
+    expect([...new Set(printed)]).toStrictEqual(hooks);
+  });
+
+  test('leave out a snippet of a library that one of the same name replaces', async () => {
+    const snippets = { 'routed-500-https-redirect': { template: '    # no redirect\n' } };
+    const engine = await libraryEngine({ config: config(snippets), defaultPem: PEM });
+    const text = textsOf(renderAll(engine, snapshotOf(objects)))['haproxy.cfg'] ?? '';
+    expect(text.split('    # no redirect\n')).toHaveLength(3);
+    expect(text).not.toContain('http-request redirect');
+  });
+
   test('print their snippets in the order of their names', async () => {
     const snippets = {
       'global-600-b': { template: '    # second\n' },
@@ -75,6 +115,37 @@ describe('hooks', () => {
     expect(second).toBeGreaterThan(own ?? 0);
   });
 });
+
+const isHeader = (line: string): boolean => /^[a-z]/.test(line);
+
+const WHOLE_SECTIONS = ['sections', 'frontends', 'backends'];
+
+interface PlaceOfHook {
+  /** Head of the section it stands in, or behind. */
+  readonly in: readonly string[];
+  readonly behind?: RegExp;
+  readonly before?: RegExp;
+}
+
+const HTTP = 'frontend haptic-http from haptic-frontend';
+const HTTPS = 'frontend haptic-https from haptic-frontend';
+
+const PLACES: Readonly<Record<string, PlaceOfHook>> = {
+  global: { in: ['global'], before: /^$/ },
+  defaults: { in: ['defaults haptic-base', 'defaults haptic-route'], before: /^$/ },
+  sections: { in: ['defaults haptic-frontend from haptic-base'], before: /^frontend haptic-stats/ },
+  stats: { in: ['frontend haptic-stats from haptic-base'], before: /return status 404/ },
+  'frontend-http': { in: [HTTP], behind: /^ {4}bind / },
+  'frontend-https': { in: [HTTPS], behind: /^ {4}bind .* ssl / },
+  request: { in: [HTTP, HTTPS], behind: /set-var\(txn\.host\)/ },
+  routing: { in: [HTTP, HTTPS], behind: /set-var\(txn\.backend\) .*host-default\.map/ },
+  routed: { in: [HTTP, HTTPS], before: /return status 404 .*!{ var\(txn\.backend\) -m found }$/ },
+  response: { in: [HTTP, HTTPS], behind: /return status 404/, before: /^ {4}use_backend/ },
+  frontends: { in: [HTTPS], before: /^backend haptic-unavailable/ },
+  profile: { in: ['defaults haptic-route'], before: /^$/ },
+  backend: { in: ['backend default_web_80 from haptic-route'], before: /^ {4}server / },
+  backends: { in: ['backend default_web_80 from haptic-route'], before: /^$/ },
+};
 
 /** Shared rules stand in both frontends. */
 const times = (hook: string): number =>

@@ -1,4 +1,4 @@
-import { NEVER } from 'rxjs';
+import { EMPTY, NEVER } from 'rxjs';
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createDiscovery } from '../../../src/kube/discovery.ts';
 import type { Notification } from '../../../src/ports.ts';
@@ -83,8 +83,14 @@ const start = async (): Promise<void> => {
   const told = source.problems$.subscribe((list) => (problems = list));
   const running = reconcile(
     { ok: true, engine: renderEngine(engine) },
-    source,
-    (source$) => source$,
+    {
+      source,
+      verdict$: NEVER,
+      stored$: EMPTY,
+      leader$: NEVER,
+      check: () => NEVER,
+      open: (source$) => source$,
+    },
   ).subscribe((notification) => notifications.push(notification));
   open.push(
     () => client.close(),

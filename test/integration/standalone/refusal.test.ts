@@ -77,9 +77,17 @@ describe.each(haproxyVersions())('a refused render on HAProxy $version', ({ bina
     await instance.line(new RegExp(`^reverting pods on .* to ${good.slice(0, 10)}$`));
     await instance.until('the file to be back', () => onDisk() === '192.0.2.1\n');
 
-    const { gate } = await instance.vars();
-    expect(gate).toMatchObject({ phase: 'holding', accepted: good, lastVerdict: 'refused' });
+    // The ConfigMap is served as it was accepted, so the gate opens again.
+    await instance.until('quarantine', async () => (await instance.vars()).gate.phase === 'open');
+    const { gate, render } = await instance.vars();
+    expect(gate).toMatchObject({ accepted: good, lastVerdict: 'refused' });
     expect(gate.lastVerdictPlanId).not.toBe(good);
+    expect(render?.problems).toMatchObject([
+      { reason: 'Quarantined', object: { kind: 'ConfigMap', name: 'denied' } },
+    ]);
+    expect(render?.problems[0]?.message).toMatch(
+      /^It is served as it was accepted last, .*'not-an-address'/,
+    );
     expect(gate.lastMessage).toContain("'not-an-address' is not a valid IPv4 or IPv6 address");
     expect(gate.lastProblems).toMatchObject([
       {
@@ -91,17 +99,18 @@ describe.each(haproxyVersions())('a refused render on HAProxy $version', ({ bina
         },
       },
     ]);
-    expect(await instance.metric('haptic_gate_state')).toBe(1);
+    expect(await instance.metric('haptic_gate_state')).toBe(0);
     expect(await instance.metric('haptic_reverts_total')).toBe(1);
+    expect(await instance.metric('haptic_quarantined_objects', { instead: 'accepted' })).toBe(1);
 
-    // Endpoints go on while the gate holds.
+    // Everything else goes on.
     instance.write('shop.yaml', serviceOn('shop', [two.port]));
     await instance.until('two', () => (load.answers.get('two') ?? 0) > 10);
 
     instance.write('denied.yaml', blocklist('192.0.2.2'));
-    await instance.until('release', async () => (await instance.vars()).gate.phase === 'open');
     await instance.until('the new file', () => onDisk() === '192.0.2.2\n');
-    await instance.line(/^fixed: .*: Service default\/shop: RefusedByHAProxy$/);
+    await instance.line(/^fixed: .*ConfigMap default\/denied: Quarantined$/);
+    expect((await instance.vars()).render?.problems).toStrictEqual([]);
     await load.stop();
     expect(load.errors).toStrictEqual([]);
     expect(await instance.reloads()).toBe(reloads);

@@ -282,6 +282,23 @@ describe('vetConfig', () => {
     });
   });
 
+  it('runs tests by the same rules in a cluster and where none is: fixtures need no IngressClass', async () => {
+    const fixtures = {
+      ingresses: [ingress('shop', { rules: [['shop.example.com', '/', 'shop:80']] })],
+      services: [service('shop')],
+    };
+    const assertions = [{ type: 'contains', target: 'map:hosts.map', pattern: 'shop\\.example' }];
+    const ingressClass = { name: 'haptic', controller: 'x/y' };
+    for (const standalone of [true, false]) {
+      const settings = { haproxyVersion: '3.0.11', routing: { ingressClass, standalone } };
+      const findings = await vetted(
+        { validationTests: { t: { fixtures, assertions } } },
+        { settings },
+      );
+      expect(findings.problems).toStrictEqual([]);
+    }
+  });
+
   it('names the test that does not end', async () => {
     const spec = {
       templateSnippets: {

@@ -1,18 +1,56 @@
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
-import { EMITTERS } from '../../../src/render/language/emitters.ts';
+import { EMITTERS, type Emission } from '../../../src/render/language/emitters.ts';
 
 const LONG = process.env['HAPTIC_LONG'] === '1';
 const RUNS = LONG ? 1_000_000 : 10_000;
 const TIMEOUT_MS = LONG ? 3_600_000 : 60_000;
 
 const special = fc.constantFrom(
-  ...Array.from('%"\'\\#$ {}[]()-,;!|~`\t\n\r\0\u007f\u0085\u2028\ud800a1./_:*@+=é日😀'),
+  ...Array.from(
+    '%"\'\\#$ {}[]()-,;!|~`\t\n\r\0\u007f\u0085\u2028\ud800a1./_:*@+=é日😀\udc00\ufeff\u00a0',
+  ),
+);
+const plain = fc.constantFrom(...Array.from('ab1_./-:@+=*~'));
+/** Few of them: up to the limits, and beyond. */
+const long = fc
+  .tuple(
+    fc.oneof(special, plain),
+    fc.integer({ min: 200, max: 10_000 }),
+    fc.string({ maxLength: 3 }),
+  )
+  .map(([unit, count, end]) => `${unit.repeat(count)}${end}`);
+const hostile = fc.constantFrom(
+  ...[
+    '__proto__',
+    'constructor',
+    '../../etc/passwd',
+    '%[env(HOME)]',
+    '}',
+    '--',
+    '\\',
+    '-f',
+    '$HOME',
+  ],
+  ...[
+    "'\\''",
+    '"',
+    '%%',
+    '%',
+    '#',
+    ' ',
+    '\u00a0',
+    'opt@a',
+    '-----BEGIN A-----\nQQ==\n-----END A-----\n',
+  ],
 );
 const value = fc.oneof(
-  fc.string({ unit: special, maxLength: 12 }),
-  fc.string({ unit: 'binary', maxLength: 20 }),
-  fc.constantFrom('__proto__', 'constructor', '../../etc/passwd', '%[env(HOME)]', '}', '--', '\\'),
+  { arbitrary: fc.string({ unit: special, maxLength: 12 }), weight: 40 },
+  { arbitrary: fc.string({ unit: 'binary', maxLength: 20 }), weight: 40 },
+  { arbitrary: fc.string({ unit: plain, maxLength: 12 }), weight: 20 },
+  { arbitrary: fc.string({ unit: 'grapheme', maxLength: 8 }), weight: 10 },
+  { arbitrary: hostile, weight: 10 },
+  { arbitrary: long, weight: 1 },
 );
 
 /**
@@ -38,96 +76,157 @@ const words = (line: string): string[] => {
   return word === undefined ? found : [...found, word];
 };
 
-const unlogged = (word: string): string => {
-  if (/(?:^|[^%])(?:%%)*%(?!%)/.test(word.replaceAll('%%', ''))) throw new Error('a log format');
-  return word.replaceAll('%%', '%');
+/** The only word between two others. */
+const oneWord = (text: string): string => {
+  const [before, word = '', after, ...more] = words(`before ${text} after`);
+  if (before !== 'before' || after !== 'after' || more.length > 0) throw new Error('not one word');
+  return word;
 };
 
-const WORDS: Readonly<Record<string, (word: string) => string>> = {
-  token: (word) => word,
-  quoted: (word) => word,
-  regex: (word) => word,
-  aclPattern: (word) => word,
-  path: (word) => word,
-  logFormat: unlogged,
-  header: unlogged,
+/** What a log format prints: text, doubled percent signs, and constants. Text loses blanks beside blanks in a log line. */
+const logged = (text: string, mergesBlanks = true): string => {
+  const pieces = logPieces(oneWord(text));
+  const merged = pieces.map(({ text: one, isConstant }) => (isConstant ? '_' : one)).join('');
+  if (mergesBlanks && ` ${merged} `.includes('  ')) throw new Error('blanks are merged');
+  return pieces.map(({ text: one }) => one).join('');
 };
 
-const broken = /[\p{Cc}\u2028\u2029]/u;
+interface LogPiece {
+  readonly text: string;
+  readonly isConstant: boolean;
+}
 
-describe('an emitter gives exactly one word that means the value, or refuses (P9)', () => {
-  for (const [name, meaning] of Object.entries(WORDS)) {
+const logPieces = (word: string): readonly LogPiece[] => {
+  const piece = /(?<percent>%%)|%\[str\("(?<blanks> +)"\)\]|(?<plain>[^%]+)/sy;
+  const found: LogPiece[] = [];
+  while (piece.lastIndex < word.length) {
+    const groups = piece.exec(word)?.groups;
+    if (groups === undefined) throw new Error('something is evaluated');
+    const { percent, blanks, plain: text = '' } = groups;
+    if (blanks !== undefined) found.push({ text: blanks, isConstant: true });
+    else found.push({ text: percent === undefined ? text : '%', isConstant: false });
+  }
+  return found;
+};
+
+const pattern = (text: string): string => {
+  const word = oneWord(text);
+  if (word.startsWith('-') || word === '}' || word === '{') throw new Error('no pattern');
+  return word;
+};
+
+const fileName = (text: string): string => {
+  const parts = oneWord(text).split('/');
+  if (parts.some((part) => part === '' || part.startsWith('.'))) throw new Error('elsewhere');
+  if (parts[0]?.includes('@') === true) throw new Error('a prefix');
+  return oneWord(text);
+};
+
+const matched = (line: string, expression: RegExp): string => {
+  const found = expression.exec(line)?.[1];
+  if (found === undefined || line.startsWith('#')) throw new Error('not one entry');
+  return found;
+};
+
+const BROKEN = /[\p{Cc}\u2028\u2029]/u;
+
+const oneLine = (text: string): string => {
+  if (BROKEN.test(text) || !text.isWellFormed()) throw new Error('a control character');
+  return text;
+};
+
+/** What HAProxy, or whoever reads the file, makes of the text in its place. */
+const MEANINGS: Readonly<Record<string, (text: string) => string>> = {
+  token: oneWord,
+  quoted: oneWord,
+  regex: pattern,
+  aclPattern: pattern,
+  path: fileName,
+  logFormat: (text) => logged(text),
+  header: (text) => logged(text, false),
+  mapKey: (text) => matched(`${text} v`, /^(\S+) v$/),
+  mapValue: (text) => matched(`k ${text}`, /^k\s+(.*?)\s*$/),
+};
+
+const emit = (name: string, text: string): Emission => {
+  const emitter = EMITTERS[name];
+  if (emitter === undefined) throw new Error(`no emitter ${name}`);
+  return emitter(text);
+};
+
+describe('an emitter refuses, or gives exactly one word, value or line that means the value (P9)', () => {
+  for (const [name, meaning] of Object.entries(MEANINGS)) {
     test.prop([value], { numRuns: RUNS })(
       name,
       (text) => {
-        const emitted = EMITTERS[name]?.(text);
-        if (emitted?.ok !== true) return;
-        const line = `before ${emitted.text} after`;
-        expect(words(line).map((word, index) => (index === 1 ? meaning(word) : word))).toEqual([
-          'before',
-          text,
-          'after',
-        ]);
-        expect(broken.test(emitted.text)).toBe(false);
+        const emitted = emit(name, text);
+        if (!emitted.ok) expect(emitted.reason).not.toBe('');
+        // A function from the text back to the value: the emitter is injective.
+        else expect(meaning(oneLine(emitted.text))).toBe(text);
       },
       TIMEOUT_MS,
     );
   }
 
   test.prop([value], { numRuns: RUNS })(
-    'mapKey and mapValue: one line of one entry',
-    (text) => {
-      const [key, content] = [EMITTERS['mapKey']?.(text), EMITTERS['mapValue']?.(text)];
-      if (key?.ok === true) {
-        expect(/^(\S+) (.*)$/.exec(`${key.text} v`)?.slice(1)).toEqual([text, 'v']);
-        expect(key.text.startsWith('#')).toBe(false);
-      }
-      if (content?.ok === true) {
-        expect(/^(\S+)\s+(.*?)\s*$/.exec(`k ${content.text}`)?.slice(1)).toEqual(['k', text]);
-        expect(broken.test(content.text)).toBe(false);
-      }
-    },
-    TIMEOUT_MS,
-  );
-
-  test.prop([value], { numRuns: RUNS })(
     'comment: never ends its line',
     (text) => {
-      const emitted = EMITTERS['comment']?.(text);
-      expect(
-        emitted?.ok === true && !broken.test(emitted.text) && emitted.text.isWellFormed(),
-      ).toBe(true);
+      const emitted = emit('comment', text);
+      expect(emitted.ok && words(`before # ${oneLine(emitted.text)}`)).toEqual(['before']);
     },
     TIMEOUT_MS,
   );
 
   test.prop([value], { numRuns: RUNS })(
-    'nothing but pem, comment and text takes control characters',
+    'text: the value itself, or refuses what is neither printable nor line feed nor tab',
     (text) => {
-      if (!broken.test(text) && text.isWellFormed()) return;
-      for (const [name, emitter] of Object.entries(EMITTERS)) {
-        if (!['comment', 'pem', 'text'].includes(name))
-          expect([name, emitter(text).ok]).toEqual([name, false]);
-      }
+      const isFine = text.isWellFormed() && !BROKEN.test(text.replace(/[\n\t]/g, ''));
+      const emitted = emit('text', text);
+      expect(emitted.ok ? emitted.text : undefined).toBe(isFine ? text : undefined);
     },
+    TIMEOUT_MS,
   );
 
-  test.prop([value], { numRuns: RUNS })(
-    'text gives the value itself, or refuses what is neither printable nor line feed nor tab',
+  const block = fc
+    .tuple(
+      fc.constantFrom('CERTIFICATE', 'RSA PRIVATE KEY', 'A'),
+      fc.base64String({ minLength: 4 }),
+    )
+    .map(([label, body]) => `-----BEGIN ${label}-----\n${body}\n-----END ${label}-----\n`);
+  const pemLike = fc
+    .array(fc.oneof(block, value, fc.constantFrom('\n', '\r\n', '-----BEGIN A-----\n')), {
+      maxLength: 3,
+    })
+    .map((parts) => parts.join(''));
+
+  test.prop([pemLike], { numRuns: RUNS })(
+    'pem: lines of PEM blocks, the same but for line ends, or refuses',
     (text) => {
-      const isFine = text.isWellFormed() && !broken.test(text.replace(/[\n\t]/g, ''));
-      const emitted = EMITTERS['text']?.(text);
-      expect(emitted?.ok === true ? emitted.text : undefined).toBe(isFine ? text : undefined);
+      const emitted = emit('pem', text);
+      if (!emitted.ok) return;
+      const lines = emitted.text.split('\n');
+      expect(
+        lines.filter(
+          (line) => !/^(?:-----(?:BEGIN|END) [A-Z0-9 ]+-----|[A-Za-z0-9+/=]*|\s*)$/.test(line),
+        ),
+      ).toEqual([]);
+      expect(emitted.text.trimEnd()).toBe(text.replaceAll('\r\n', '\n').trimEnd());
     },
+    TIMEOUT_MS,
   );
+
+  test('every emitter there is', () => {
+    const proven = [...Object.keys(MEANINGS), 'comment', 'text', 'pem'];
+    expect(proven.sort()).toEqual(Object.keys(EMITTERS).sort());
+  });
 });
 
 test.prop([
   fc.string({
-    unit: fc.constantFrom('a', ' ', "'", '%', '-', '}', 'é'),
+    unit: fc.constantFrom('a', ' ', "'", '%', '-', '}', 'é', '"', '\\', '#', '$', '日', '😀'),
     minLength: 1,
     maxLength: 6,
   }),
-])('quoted and logFormat refuse nothing that can be printed', (text) => {
-  expect([EMITTERS['quoted']?.(text).ok, EMITTERS['logFormat']?.(text).ok]).toEqual([true, true]);
+])('quoted and logFormat refuse nothing that can be printed (P9)', (text) => {
+  expect([emit('quoted', text).ok, emit('logFormat', text).ok]).toEqual([true, true]);
 });

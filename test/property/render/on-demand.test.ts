@@ -46,7 +46,7 @@ const engineWith = (store: 'full' | 'on-demand'): TemplateEngine => {
   };
   const created = createEngine({
     config,
-    routing: { route: () => modelOf(noRoutes()) },
+    routing: () => ({ route: () => modelOf(noRoutes()) }),
     digest: sha256,
   });
   if (!created.ok) throw new Error(created.problems.map(({ message }) => message).join('\n'));

@@ -89,7 +89,7 @@ test.prop([
     const whole = `${before}-----BEGIN ${type}PRIVATE KEY-----${after}`;
     const at = Math.min(cut, whole.length);
     const children = [leaf(whole.slice(0, at)), leaf(whole.slice(at))];
-    const chunk = { size: 0, lines: 0, text: undefined, children };
+    const chunk = { size: 0, lines: 0, text: undefined, children, depth: 1 };
     expect(holdsPrivateKey({ path: 'x', kind: 'general', text: chunk })).toBe(true);
   },
 );

@@ -7,7 +7,7 @@ describe('haptic', () => {
     const { status, out, err } = await haptic([word]);
     expect(status).toBe(0);
     expect(err).toBe('');
-    for (const name of ['up', 'render', 'diff', 'validate']) {
+    for (const name of ['up', 'render', 'diff', 'validate', 'test']) {
       expect(out).toMatch(new RegExp(`^  ${name} +\\S.*$`, 'm'));
     }
     expect(out).toContain('exit status 0 good, 1 bad input, 2 could not run');
@@ -29,7 +29,8 @@ describe('haptic', () => {
     ['up', 'DIR', ['--http-port PORT', '--state-dir DIR', '--haproxy PATH', '--demo', '8080']],
     ['render', 'DIR', ['--out DIR', '--haproxy-version X.Y']],
     ['diff', 'DIR1 DIR2', ['--base-dir DIR']],
-    ['validate', 'DIR', ['--haproxy PATH']],
+    ['validate', 'DIR', ['--haproxy PATH', '--timeout SECONDS', '--memory MIB']],
+    ['test', 'DIR', ['--filter GLOB', '--junit FILE', '--haproxy PATH', '--timeout SECONDS']],
   ])('%s explains itself', async (name, positionals, words) => {
     for (const flag of ['--help', '-h']) {
       const { status, out, err } = await haptic([name, flag]);

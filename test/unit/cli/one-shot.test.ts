@@ -145,6 +145,9 @@ describe('haptic render', () => {
     [['--base-dir', 'x'], '--base-dir takes an absolute path'],
     [['--haproxy-version', '2.8'], '--haproxy-version takes a version such as 3.0 or 3.4.7'],
     [['--http-port', '70000'], '--http-port takes a port number'],
+    [['--timeout', '0'], '--timeout takes a whole number from 1 to 3600'],
+    [['--timeout', '1e3'], '--timeout takes a whole number from 1 to 3600'],
+    [['--memory', '31'], '--memory takes a whole number from 32 to 65536'],
   ])('%j cannot run', async (flags, message) => {
     const { status, err } = await haptic(['render', directory([]), ...flags]);
     expect(status).toBe(2);

@@ -44,10 +44,10 @@ describe('a render', () => {
     let backends = manyBackends(500);
     const engine = engineOf({ main: MAIN }, () => ({ hosts: PersistentMap.EMPTY, backends }));
     const before = renderOf(engine, snapshotAfter(1));
-    expect(before.cells).toEqual({ evaluated: 501, reused: 0 });
+    expect(before.cells).toEqual({ evaluated: 501, reused: 0, live: 501, reads: 500 });
     backends = backends.with(new Map([['b7', backendModel('b7', [server('s', '10.0.0.1')])]]));
     const after = renderOf(engine, snapshotAfter(2));
-    expect(after.cells).toEqual({ evaluated: 1, reused: 500 });
+    expect(after.cells).toEqual({ evaluated: 1, reused: 500, live: 501, reads: 500 });
     expect(after.plan.backends.get('b8')).toBe(before.plan.backends.get('b8'));
     expect(after.plan.id).not.toBe(before.plan.id);
   });
@@ -105,6 +105,128 @@ describe('a render', () => {
     backends = PersistentMap.EMPTY;
     renderOf(engine, snapshotAfter(2));
     expect(engine.stats()).toEqual({ cells: 1, reads: 0 });
+  });
+
+  test.each(['cut off', 'refused'])(
+    'that is %s leaves no cells of what has left by the next one',
+    (how) => {
+      const routes = { hosts: PersistentMap.EMPTY, backends: manyBackends(0) } as Routes;
+      const engine = engineOf({ main: MAIN }, () => routes);
+      renderOf(engine, snapshotAfter(1));
+      routes.backends = manyBackends(20);
+      if (how === 'refused') {
+        const bad = backendModel('bad', [server('a b', '10.0.0.1')]);
+        routes.backends = routes.backends.with(new Map([['bad', bad]]));
+        expect(runSteps(engine, snapshotAfter(2)).ok).toBe(false);
+      } else {
+        const steps = engine.steps(snapshotAfter(2));
+        for (let step = 0; step < 12; step += 1) steps.next();
+      }
+      expect(engine.stats().cells).toBeGreaterThan(10);
+      routes.backends = manyBackends(0);
+      renderOf(engine, snapshotAfter(3));
+      expect(engine.stats()).toEqual({ cells: 1, reads: 0 });
+    },
+  );
+
+  describe('of an object that comes back as the very object it was (P6)', () => {
+    const READING = `${HEAD}{% cells b in routes.backends %}
+{% set body %}
+    # {{ (b.servers | first).name | token }} {{ resources.configmaps.get("shop", b.name).data.x | default("none") | comment }}
+{% endset %}
+{{ backend({ name: b.name, profile: "p", servers: b.servers, body: body }) }}
+{% endcells %}
+`;
+    const good = backendModel('b', [server('s', '10.0.0.1')]);
+    const only = (backend: typeof good | undefined): Routes['backends'] =>
+      PersistentMap.from(backend === undefined ? [] : [['b', backend]]);
+    const started = () => {
+      const routes = { hosts: PersistentMap.EMPTY, backends: only(good) } as Routes;
+      const engine = engineOf({ main: READING }, () => routes);
+      const first = snapshotOf([configMap('b', { x: 'old' })]);
+      expect(textOf(renderOf(engine, first))).toContain('# s old\n');
+      return { routes, engine, first };
+    };
+
+    test('after a version that was refused, says what it reads now', () => {
+      const { routes, engine, first } = started();
+      routes.backends = only(backendModel('b', [server('a b', '10.0.0.1')]));
+      const second = withObjects(first, [configMap('other', {})]);
+      expect(runSteps(engine, second).ok).toBe(false);
+      routes.backends = only(good);
+      const third = withObjects(second, [configMap('other', { x: 1 })]);
+      expect(textOf(renderOf(engine, third))).toContain('# s old\n');
+      const fourth = withObjects(third, [configMap('b', { x: 'new' })]);
+      expect(textOf(renderOf(engine, fourth))).toContain('# s new\n');
+    });
+
+    test('after it was away in a render that was cut off, says what it reads now', () => {
+      const { routes, engine, first } = started();
+      routes.backends = only(undefined);
+      const second = withObjects(first, [configMap('other', {})]);
+      const steps = engine.steps(second);
+      for (let step = 0; step < 3; step += 1) steps.next();
+      routes.backends = only(good);
+      const third = withObjects(second, [configMap('b', { x: 'new' })]);
+      expect(textOf(renderOf(engine, third))).toContain('# s new\n');
+    });
+  });
+
+  test('looks at what differs from the snapshot before, whatever lies between them', () => {
+    const backends = manyBackends(100);
+    const engine = engineOf({ main: MAIN }, () => ({ hosts: PersistentMap.EMPTY, backends }));
+    const first = snapshotOf([configMap('b1', { x: 'one' }), configMap('b2', { x: 'two' })]);
+    renderOf(engine, first);
+    // A branch that is tried and given up, and the other one, whose version says that it follows the first.
+    const branch = withObjects(withObjects(first, [configMap('b1', { x: 'tried' })]), [
+      configMap('b2', { x: 'tried' }),
+    ]);
+    expect(textOf(renderOf(engine, branch))).toContain('# tried\n');
+    const second = withObjects(first, [configMap('b3', { x: 'three' })]);
+    const third = withObjects(second, [configMap('b4', { x: 'four' })]);
+    const fourth = withObjects(third, [configMap('b5', { x: 'five' })]);
+    expect(fourth.version).toBe(branch.version + 1);
+    const made = renderOf(engine, fourth);
+    expect(made.cells.evaluated).toBe(5);
+    const scratch = renderOf(
+      engineOf({ main: MAIN }, () => ({ hosts: PersistentMap.EMPTY, backends })),
+      fourth,
+    );
+    expect(textOf(made)).toBe(textOf(scratch));
+  });
+
+  test('is refused when a template and a cell make the same file, however it was come by', () => {
+    const main = `${HEAD}{% for one in resources.configmaps.list() %}
+{{ file("a.txt", one.data.x) }}
+{% endfor %}
+`;
+    const parts = { main, files: { 'a.txt': 'of the template' } };
+    const engine = engineOf(parts);
+    expect(textOf(renderOf(engine, EMPTY_SNAPSHOT), 'general/a.txt')).toBe('of the template');
+    const both = snapshotOf([configMap('b', { x: 'of the cell' })]);
+    const refused = { ok: false, failure: { problems: [{ reason: 'DeclaredTwice' }] } };
+    expect(runSteps(engine, both)).toMatchObject(refused);
+    expect(runSteps(engineOf(parts), both)).toMatchObject(refused);
+  });
+
+  test('of the same statuses has the same list of them', () => {
+    const main = `${HEAD}{% cells b in routes.backends %}
+{{ status(b, { servers: b.servers | length }) }}
+{% endcells %}
+`;
+    let backends = manyBackends(3);
+    const engine = engineOf({ main }, () => ({ hosts: PersistentMap.EMPTY, backends }));
+    const first = renderOf(engine, snapshotAfter(1));
+    const second = renderOf(engine, snapshotAfter(2));
+    expect(second.statuses).toBe(first.statuses);
+    backends = backends.with(new Map([['b1', backendModel('b1', [server('s', '10.0.0.1')])]]));
+    const third = renderOf(engine, snapshotAfter(3));
+    expect(third.statuses.map(({ status }) => status)).toEqual([
+      { servers: 0 },
+      { servers: 1 },
+      { servers: 0 },
+    ]);
+    expect(third.statuses[2]).toBe(first.statuses[2]);
   });
 
   test('reports every cell that fails, by object, and works again once they are mended', () => {

@@ -74,7 +74,7 @@ describe('maps', () => {
     ['{{ map_entry("a b", 1) }}', 'white space'],
     ['{{ map_entry("#a", 1) }}', 'comment'],
     ['{{ map_entry("a", "b\\nc 1") }}', 'control character'],
-    ['{{ map_entry("a", 1, "n.map") }}', 'there is no map "n.map"; did you mean "m.map"?'],
+    ['{{ map_entry("a", 1, "n" ~ ".map") }}', 'there is no map "n.map"; did you mean "m.map"?'],
     ['text', 'prints text'],
   ])('refuse %s', (template, message) => {
     expect(problems({ maps: { 'm.map': template } })[0]?.message).toContain(message);
@@ -122,7 +122,7 @@ describe('files and certificates', () => {
     ['{{ crt_list("l", [{certificate: "c", hosts: ["a b"]}]) }}', 'no host name'],
     ['{{ crt_list("l", [{certificate: "c", options: ["]"]}]) }}', 'no plain word'],
     ['{{ crt_list("l", [{certificates: "c"}]) }}', 'did you mean "certificate"?'],
-    ['{{ path("x", "maps") }}', 'did you mean "map"?'],
+    ['{{ path("x", "map" ~ "s") }}', 'did you mean "map"?'],
     [
       '{{ file("a", "1") }}{% cells x in [1] key "k" %}{{ file("a", "2") }}{% endcells %}',
       'declared differently by a template and the cells at main:3',

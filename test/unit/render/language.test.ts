@@ -102,7 +102,7 @@ describe('undefined', () => {
   test('is an error elsewhere, with place, expression and the nearest name', () => {
     expect(failureOf(`x\n  {{ ${ONE}.data.txt | quoted }}`, objects)).toMatchObject({
       message: expect.stringContaining('has no member "txt"; did you mean "text"?') as string,
-      place: { source: 'main', line: 4, column: 51 },
+      place: { source: 'files/out', line: 4, column: 51 },
       field: `${ONE}.data.txt`,
     });
   });
@@ -202,7 +202,7 @@ describe('a template fails', () => {
       expect(failure.nextStep).toContain(
         `Correct spec.templatingSettings.extraContext.${name} of the HAProxyTemplateConfig`,
       );
-      expect(failure.place).toMatchObject({ source: 'main', line: 3 });
+      expect(failure.place).toMatchObject({ source: 'files/out', line: 3 });
     },
   );
 

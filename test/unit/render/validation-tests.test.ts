@@ -54,12 +54,12 @@ const assertion = async (
   one: Assertion,
   options: Parameters<typeof run>[2] = {},
 ): Promise<string> => {
-  const { outcome, problems } = await run(
+  const { outcome, reasons } = await run(
     't',
     { t: { fixtures: FIXTURES, assertions: [one] } },
     options,
   );
-  return problems.length === 0 ? outcome : problems.map(({ message }) => message).join(' / ');
+  return reasons.length === 0 ? outcome : reasons.map(({ problem }) => problem.message).join(' / ');
 };
 
 describe('runTest', () => {
@@ -104,6 +104,111 @@ describe('runTest', () => {
     expect(await assertion(one)).toContain(expected);
   });
 
+  it.each<[Assertion, string | undefined, string | undefined]>([
+    [
+      { type: 'contains', pattern: 'blue green' },
+      'a match of /blue green/',
+      'most like it line 4: # b blue',
+    ],
+    [{ type: 'contains', pattern: 'purple' }, 'a match of /purple/', 'nothing like it in 5 lines'],
+    [
+      { type: 'contains', target: 'rendering_error', pattern: 'x' },
+      'a match of /x/',
+      'nothing, it is empty',
+    ],
+    [{ type: 'not_contains', pattern: 'blue' }, 'no match of /blue/', 'line 4: # b blue'],
+    [
+      { type: 'match_count', pattern: '(?m)^#', expected: '2' },
+      'matches of /(?m)^#/: 2',
+      'line 3: # a red\nline 4: # b blue\nline 5: # small',
+    ],
+    [
+      { type: 'match_count', pattern: '(?m)^[# ]', expected: '2' },
+      'matches of /(?m)^[# ]/: 2',
+      'line 2:     default-path origin /etc/haproxy\nline 3: # a red\nline 4: # b blue\nand 1 more',
+    ],
+    [
+      { type: 'match_order', patterns: ['blue', 'red'] },
+      'a match of /red/ behind line 4, which has /blue/',
+      'only before: line 3: # a red',
+    ],
+    [{ type: 'match_order', patterns: ['sma', 'smaller'] }, 'behind', 'nothing like it in 5 lines'],
+    [
+      { type: 'equals', target: 'map:colors.map', expected: 'a red\nb green' },
+      'line 2: b green',
+      'line 2: b blue',
+    ],
+    [
+      { type: 'equals', target: 'map:colors.map', expected: 'a red' },
+      'line 2: the end of the text',
+      'line 2: b blue',
+    ],
+    [
+      { type: 'jsonpath', target: 'plan', jsonpath: '{.maps[0].path}', expected: 'x' },
+      'x at {.maps[0].path}',
+      '"maps/colors.map"',
+    ],
+    [
+      { type: 'jsonpath', target: 'plan', jsonpath: '{.maps[0].name}' },
+      'anything at {.maps[0].name}',
+      'the members path, ordered, text, size, entries',
+    ],
+    [{ type: 'jsonpath', target: 'plan', jsonpath: '{.maps[4]}' }, 'anything', 'a list of 1 item'],
+    [{ type: 'contains', target: 'map:x', pattern: 'x' }, undefined, undefined],
+  ])('quotes what it expected and what it found for %j', async (one, expected, found) => {
+    const { reasons } = await run('t', { t: { fixtures: FIXTURES, assertions: [one] } });
+    if (expected === undefined) expect(reasons[0]).not.toHaveProperty('expected');
+    else expect(reasons[0]?.expected).toContain(expected);
+    expect(reasons[0]?.found).toBe(found);
+  });
+
+  it('quotes a long line around what is looked for', async () => {
+    const parts = { main: `${HEAD}# ${'a'.repeat(500)} here ${'b'.repeat(500)}\n` };
+    const assertions: Assertion[] = [{ type: 'not_contains', pattern: 'here' }];
+    const { reasons } = await run('t', { t: { assertions } }, { parts });
+    expect(reasons[0]?.found).toMatch(/^line 3: …a+ here b+…$/);
+    expect(reasons[0]?.found?.length).toBeLessThan(180);
+  });
+
+  it('quotes nothing of a file with keys', async () => {
+    const pem = '-----BEGIN CERTIFICATE-----\nQUJD\n-----END CERTIFICATE-----\n';
+    const parts = {
+      certificates: { 'own.pem': '{{ resources.configmaps.get("shop", "a").data.pem | pem }}' },
+    };
+    const fixtures = new Map([['configmaps', [configMap('a', { pem })]]]);
+    for (const target of ['cert:own.pem', 'certs/own.pem']) {
+      const assertions: Assertion[] = [
+        { type: 'contains', target, pattern: 'PRIVATE' },
+        { type: 'not_contains', target, pattern: 'Q.JD' },
+        { type: 'equals', target, expected: 'x' },
+      ];
+      const { reasons } = await run('t', { t: { fixtures, assertions } }, { parts });
+      expect(reasons.map(({ found }) => found)).toStrictEqual([undefined, undefined, undefined]);
+      expect(reasons.map(({ problem }) => problem.message).join(' ')).not.toContain('QUJD');
+    }
+  });
+
+  it('says where a template failed, and for which object', async () => {
+    const main = `${HEAD}{% cells one in resources.configmaps.list() key one.metadata.name %}\n# {{ one.data.missing | comment }}\n{% endcells %}`;
+    const { reasons } = await run('t', { t: { fixtures: FIXTURES } }, { parts: { main } });
+    expect(reasons[0]?.problem).toMatchObject({
+      field: 'spec.validationTests.t.fixtures',
+      place: { source: 'main', line: 4 },
+      object: { kind: 'ConfigMap', name: 'a' },
+    });
+  });
+
+  it('keeps place and object of what HAProxy refuses', async () => {
+    const place = { source: 'main', line: 7 };
+    const object = { apiVersion: 'v1', kind: 'Service', namespace: 'a', name: 'b', uid: 'u' };
+    const refusal = { severity: 'error', reason: 'R', message: 'm', nextStep: 'n' } as const;
+    const tests: Tests = { t: { assertions: [{ type: 'haproxy_valid' }] } };
+    const { reasons } = await run('t', tests, {
+      judgement: { result: 'refused', problems: [{ ...refusal, place, object }] },
+    });
+    expect(reasons[0]?.problem).toMatchObject({ place, object, nextStep: 'n' });
+  });
+
   it('renders fixtures as objects, with extraContext merged member by member', async () => {
     const parts = {
       ...PARTS,
@@ -114,7 +219,7 @@ describe('runTest', () => {
     expect(await run('t', { t: { extraContext, assertions } }, { parts })).toStrictEqual({
       name: 't',
       outcome: 'passed',
-      problems: [],
+      reasons: [],
     });
   });
 
@@ -130,7 +235,7 @@ describe('runTest', () => {
       },
     };
     expect(testNames(configOf(tests))).toStrictEqual(['t']);
-    expect((await run('t', tests)).problems).toStrictEqual([]);
+    expect((await run('t', tests)).reasons).toStrictEqual([]);
   });
 
   it('fails a test whose render fails, unless the test is about that', async () => {
@@ -159,7 +264,11 @@ describe('runTest', () => {
     expect(refused).toBe('Test "t": haproxy_valid (it loads): line 3 is wrong.');
     const judgement = { result: 'inconclusive', cause: 'no memory' } as const;
     const tests: Tests = { t: { assertions: [{ type: 'haproxy_valid' }] } };
-    expect((await run('t', tests, { judgement })).outcome).toBe('inconclusive');
+    const unjudged = await run('t', tests, { judgement });
+    expect(unjudged).toMatchObject({
+      outcome: 'inconclusive',
+      reasons: [{ problem: { reason: 'ConfigNotJudged' } }],
+    });
     const also: Tests = {
       t: { assertions: [{ type: 'haproxy_valid' }, { type: 'contains', pattern: 'x!' }] },
     };
@@ -170,7 +279,7 @@ describe('runTest', () => {
     const report = await run('a b', {
       'a b': { assertions: [{ type: 'contains', pattern: 'x!', description: 'has x' }] },
     });
-    expect(report.problems[0]).toMatchObject({
+    expect(report.reasons[0]?.problem).toMatchObject({
       reason: 'ValidationTestFailed',
       field: 'spec.validationTests["a b"].assertions[0]',
       message: 'Test "a b": contains (has x): haproxy.cfg does not match "x!".',
@@ -182,9 +291,9 @@ describe('runTest', () => {
       ['configmap', []],
       ['services', [{ kind: 'Service', metadata: { name: 'x' } }]],
     ]);
-    const { outcome, problems } = await run('t', { t: { fixtures } });
+    const { outcome, reasons } = await run('t', { t: { fixtures } });
     expect(outcome).toBe('failed');
-    expect(problems.map(({ field, message }) => [field, message])).toStrictEqual([
+    expect(reasons.map(({ problem }) => [problem.field, problem.message])).toStrictEqual([
       [
         'spec.validationTests.t.fixtures.configmap',
         'Test "t": configmap is not watched; the nearest known name is configmaps.',

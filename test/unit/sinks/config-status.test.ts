@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import { NEVER, type Observable, of, Subject, throwError } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { type KubeClient, KubeError, type KubeRequest } from '../../../src/kube/client.ts';
@@ -5,7 +6,10 @@ import type { ControllerStreams, Notification, Observer } from '../../../src/por
 import type { ObjectRef } from '../../../src/snapshot/objects.ts';
 import type { Problem } from '../../../src/snapshot/problem.ts';
 import { configStatus } from '../../../src/sinks/config-status.ts';
+import type { StoredQuarantine } from '../../../src/quarantine/stored.ts';
 import { storeAcceptedConfig } from '../../../src/sinks/store-accepted-config.ts';
+import { storeQuarantine } from '../../../src/sinks/store-quarantine.ts';
+import { loadKeptQuarantine } from '../../../src/streams/kept-quarantine.ts';
 import { loadAcceptedConfig } from '../../../src/streams/accepted-config.ts';
 
 const OBJECT: ObjectRef = {
@@ -255,5 +259,60 @@ describe('storeAcceptedConfig', () => {
     expect(
       [{}, { 'spec.json.gz': 5 }, { 'spec.json.gz': bomb }].map((data) => load(secret(data))),
     ).toStrictEqual([undefined, undefined, undefined]);
+  });
+});
+
+describe('storeQuarantine', () => {
+  const kept: StoredQuarantine = { generation: 'digest', objects: [] };
+  const held: Notification = { type: 'Quarantine', objects: [], stored: () => kept };
+  const store = (api: KubeClient, events: readonly Notification[]): Notification[] =>
+    observed(storeQuarantine({ client: api, random: () => 0 }), events);
+  const load = (api: KubeClient): readonly StoredQuarantine[] => {
+    const found: StoredQuarantine[] = [];
+    loadKeptQuarantine(api, { namespace: 'haptic', name: 'main' }).subscribe((one) => {
+      found.push(one);
+    });
+    return found;
+  };
+
+  it('R6: keeps what is in quarantine for whoever leads next', () => {
+    const api = new OneObject();
+    expect(load(api)).toStrictEqual([]);
+    store(api, [leads, loaded(1), held]);
+    expect(api.writes).toMatchObject([
+      {
+        path: '/api/v1/namespaces/haptic/secrets/main-quarantine',
+        body: { metadata: { ownerReferences: [{ uid: 'u1', name: 'main' }] } },
+      },
+    ]);
+    expect(load(api)).toStrictEqual([kept]);
+  });
+
+  it('R13: writes nothing as a follower, and what it found as one when it leads', () => {
+    const api = new OneObject();
+    store(api, [loaded(1), held]);
+    expect(api.writes).toHaveLength(0);
+    store(api, [loaded(1), held, leads]);
+    expect(api.writes).toHaveLength(1);
+  });
+
+  it('tells a quarantine that does not fit', () => {
+    const random = Array.from({ length: 400_000 }, (_, at) =>
+      ((at * 2_654_435_761) >>> 3).toString(36),
+    );
+    const large = { ...kept, generation: random.join('') };
+    const told = store(new OneObject(), [leads, loaded(1), { ...held, stored: () => large }]);
+    expect(told).toMatchObject([
+      { type: 'WriteFailed', problem: { reason: 'QuarantineTooLargeToKeep' } },
+    ]);
+  });
+
+  it('takes what somebody else wrote for none', () => {
+    const packed = (value: unknown) => gzipSync(JSON.stringify(value)).toString('base64');
+    const secret = (value: unknown) =>
+      new OneObject({ metadata: {}, data: { 'quarantine.json.gz': packed(value) } });
+    expect(
+      [5, {}, { objects: 1, generation: 'g' }].map((value) => load(secret(value))),
+    ).toStrictEqual([[], [], []]);
   });
 });

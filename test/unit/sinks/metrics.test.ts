@@ -155,6 +155,14 @@ describe('metrics (S23, R17)', () => {
     expect(text).toContain('haptic_agents{state="confirmed"} 1\n');
   });
 
+  it('show how many cells and reads the newest render has left', async () => {
+    const render = renderOf('a');
+    const cells = { evaluated: 1, reused: 2, live: 3, reads: 4 };
+    const text = await exposition(rendered({ ...render, cells }));
+    expect(text).toContain('haptic_render_live_cells 3\n');
+    expect(text).toContain('haptic_render_reads 4\n');
+  });
+
   it('R3: count a scheduled reload by its causes when it is done, and a failed one as a failure', async () => {
     const render = renderOf('a');
     const done = { type: 'ReloadDone', planId: 'a', message: '', durationMs: 30 } as const;

@@ -10,6 +10,9 @@ const engineOf = (steps: () => Generator<void, RenderResult>): TemplateEngine =>
   settings: defaultSettings,
   controller: defaultController,
   podSelector: {},
+  protective: new Set(),
+  readsFor: () => new Set(),
+  fork: () => engineOf(steps),
   steps,
   stats: () => ({ cells: 0, reads: 0 }),
 });
