@@ -75,11 +75,9 @@ const onRestored = (state: QuarantineState, stored: StoredQuarantine): Quarantin
   if (stored.generation !== facts.generation) return state;
   if (current === undefined) return { ...state, stored };
   const told = fromStored(stored, current.watched, facts.digest);
-  return shown({
-    ...state,
-    stored: undefined,
-    quarantine: new Map([...told, ...state.quarantine]),
-  });
+  const news = [...told].filter(([id]) => !state.quarantine.has(id));
+  if (news.length === 0) return state;
+  return shown({ ...state, quarantine: new Map([...news, ...state.quarantine]) });
 };
 
 const onDue = (state: QuarantineState, now: number): QuarantineState => {

@@ -2,7 +2,6 @@ import {
   concat,
   connect,
   defaultIfEmpty,
-  EMPTY,
   map,
   merge,
   type Observable,
@@ -11,6 +10,7 @@ import {
   switchMap,
   take,
   tap,
+  timer,
 } from 'rxjs';
 import type { Checker, ConfigEvent, Leadership, Notification, ResourceSource } from '../ports.ts';
 import type { Needs } from '../snapshot/content.ts';
@@ -31,7 +31,7 @@ export interface ReconcileOptions {
   readonly stored$: Observable<StoredQuarantine>;
   /** Judges tries when objects at fault are searched. */
   readonly check: Checker;
-  /** A new leader asks what the one before had in quarantine. */
+  /** A follower asks what its leader has in quarantine, and once more when it leads. */
   readonly leader$: Observable<Leadership>;
   /** Ends sources when the shutdown begins. */
   readonly open: <T>(source$: Observable<T>) => Observable<T>;
@@ -74,7 +74,9 @@ export const reconcile = (
             ),
           verdict$,
           stored,
-          stored$: leader$.pipe(switchMap(({ leading }) => (leading ? stored$ : EMPTY))),
+          stored$: leader$.pipe(
+            switchMap(({ leading }) => (leading ? stored$ : followed(stored$))),
+          ),
           check,
           maxWaitMs: MAX_WAIT_MS,
         });
@@ -93,6 +95,12 @@ export const reconcile = (
       }),
     ),
   );
+
+/** A follower knows what its leader has in quarantine before it has to lead. */
+const FOLLOW_MS = 10_000;
+
+const followed = <T>(stored$: Observable<T>): Observable<T> =>
+  timer(FOLLOW_MS, FOLLOW_MS).pipe(switchMap(() => stored$));
 
 const neededContent = (
   source: ResourceSource,

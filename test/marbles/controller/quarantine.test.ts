@@ -1,5 +1,5 @@
 /** Objects that cannot be served, in the whole controller in virtual time (R6). */
-import { concatWith, NEVER, of } from 'rxjs';
+import { concatWith, defer, EMPTY, NEVER, of } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { sha256 } from '../../../src/digest.ts';
 import type { StoredQuarantine } from '../../../src/quarantine/stored.ts';
@@ -49,6 +49,25 @@ const inQuarantine = (ports: Parameters<typeof told>[0]) =>
   told(ports, 'Quarantine', ({ objects }) =>
     objects.map(({ object, stand }) => `${object.name} ${stand}`).join(),
   );
+
+/** Route `bad` as somebody else found it. */
+const storedBad = (): StoredQuarantine => {
+  const { metadata, apiVersion, kind } = thing('Route', 'bad');
+  const object = { apiVersion, kind, namespace: 'default', name: 'bad', uid: metadata.uid ?? '' };
+  const cause = { severity: 'error', reason: 'Told', message: 'm', nextStep: '' } as const;
+  const refusedVersion = sha256('Route-bad 1');
+  return {
+    generation: 'g1',
+    objects: [
+      {
+        ...{ object, stand: 'nothing', foundBy: 'check', cause, reads: [] },
+        substitutes: [
+          { resource: 'routes', key: 'default/bad', instead: null, refused: refusedVersion },
+        ],
+      },
+    ],
+  };
+};
 
 describe('quarantine (R6)', () => {
   it(
@@ -135,39 +154,33 @@ describe('quarantine (R6)', () => {
     'R6 G10: a new leader starts with what the one before had in quarantine, and sends nothing of it out',
     marbles(({ cold, expectObservable }) => {
       const routes$ = cold('l', { l: replaced(thing('Route', 'bad'), thing('Route', 'r')) });
-      const bad = thing('Route', 'bad');
-      const problem = { severity: 'error', reason: 'Told', message: 'm', nextStep: '' } as const;
-      const { metadata, apiVersion, kind } = bad;
-      const object = {
-        apiVersion,
-        kind,
-        namespace: 'default',
-        name: 'bad',
-        uid: metadata.uid ?? '',
-      };
-      const stored: StoredQuarantine = {
-        generation: 'g1',
-        objects: [
-          {
-            ...{ object, stand: 'nothing', foundBy: 'check', cause: problem, reads: [] },
-            substitutes: [
-              {
-                ...{ resource: 'routes', key: 'default/bad', instead: null },
-                refused: sha256('Route-bad 1'),
-              },
-            ],
-          },
-        ],
-      };
       const agent = model();
       const ports = portsWith({
         resources: watching(one$, routes$),
         config$: configured(),
         agents: clientOf(new Map([['p1', agent]])),
         check: verdictAfter(0, noBad),
-        storedQuarantine$: cold<StoredQuarantine>('---(a|)', { a: stored }),
+        storedQuarantine$: cold<StoredQuarantine>('---(a|)', { a: storedBad() }),
       });
       expectObservable(applied(ports), '1s !').toBe('-----a', { a: 'p1 reload r|s' });
+    }),
+  );
+
+  it(
+    'R6: a follower learns what its leader has in quarantine, and is told once',
+    marbles(({ cold, expectObservable }) => {
+      let asked = 0;
+      const routes$ = cold('l', { l: replaced(thing('Route', 'bad'), thing('Route', 'r')) });
+      const ports = portsWith({
+        resources: watching(one$, routes$),
+        config$: configured(),
+        leader$: of({ leading: false } as const).pipe(concatWith(NEVER)),
+        storedQuarantine$: defer(() => {
+          asked += 1;
+          return asked > 1 ? of(storedBad()) : EMPTY;
+        }),
+      });
+      expectObservable(inQuarantine(ports), '60s !').toBe('10s a', { a: 'bad nothing' });
     }),
   );
 });
