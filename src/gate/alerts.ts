@@ -107,7 +107,7 @@ export const judgeRun = (
 const withoutName = (stderr: string): string =>
   /config : \(null\)/.test(stderr)
     ? 'memory ran out, also for the message'
-    : 'no alert names what is wrong';
+    : 'no alert names what is wrong, as when memory runs out';
 
 const pointsAtUs = ({ place, names }: Alert): boolean => place !== undefined || names.length > 0;
 

@@ -1,4 +1,5 @@
 /** Which objects take part in the elements of `routes` of one snapshot. */
+import { PersistentMap } from '../cells/persistent-map.ts';
 import { at, listAt, textAt } from '../routing/fields.ts';
 import type { Contribution } from '../routing/contribution.ts';
 import {
@@ -132,7 +133,13 @@ const claimsOf = (contribution: Contribution, host: string): readonly KeyedClaim
     : [...paths, { contribution, key: host, backend: fallback.backend }];
 };
 
-const NO_OBJECTS = { size: 0, get: () => undefined, fetch: () => [], list: () => [] };
+const NO_OBJECTS = {
+  size: 0,
+  objects: PersistentMap.EMPTY,
+  get: () => undefined,
+  fetch: () => [],
+  list: () => [],
+};
 
 const ownersOf = (contributions: readonly Contribution[] = []): readonly ObjectRef[] =>
   contributions.map(({ owner }) => owner.object);

@@ -1,5 +1,5 @@
 import type { Read } from '../cells/cells.ts';
-import type { PersistentMap } from '../cells/persistent-map.ts';
+import { PersistentMap } from '../cells/persistent-map.ts';
 import type { RouteModel } from '../routing/model.ts';
 import { fieldPath, fieldText, type FieldPath } from '../snapshot/field-path.ts';
 import type { KubeObject } from '../snapshot/objects.ts';
@@ -7,6 +7,8 @@ import type { ObjectChange, Snapshot } from '../snapshot/snapshot.ts';
 import type { WatchedResource } from '../snapshot/watch.ts';
 import { ROUTE_COLLECTIONS } from './language/route-collections.ts';
 import type { StoreLook, World } from './language/run.ts';
+
+const OBJECTS = 'resources.';
 
 /** A snapshot and its routes, as cells look at them. Every look has a key, by which it can be repeated later. */
 export class SnapshotWorld implements World {
@@ -18,10 +20,17 @@ export class SnapshotWorld implements World {
     this.model = model;
   }
 
+  /** A collection of `routes`, or the objects of `resources.NAME` by namespace and name. */
   collection(name: string): PersistentMap<unknown> {
+    if (name.startsWith(OBJECTS)) return this.#objects(name.slice(OBJECTS.length));
     const known = ROUTE_COLLECTIONS.find((one) => one === name);
     if (known === undefined) throw new TypeError(`no collection ${name}`);
     return this.model[known];
+  }
+
+  #objects(resource: string): PersistentMap<unknown> {
+    const isWatched = this.snapshot.resources.includes(resource);
+    return isWatched ? this.snapshot.store(resource).objects : PersistentMap.EMPTY;
   }
 
   routeRead(collection: string, key?: string): Read {

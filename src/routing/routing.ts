@@ -1,3 +1,4 @@
+import { PersistentMap } from '../cells/persistent-map.ts';
 import { changesTo } from '../snapshot/changes-to.ts';
 import { objectKey, type KubeObject } from '../snapshot/objects.ts';
 import type { ObjectChange, Snapshot, Store } from '../snapshot/snapshot.ts';
@@ -43,6 +44,7 @@ const SERVICE_LABEL = 'kubernetes.io/service-name';
 
 const EMPTY: Store = {
   size: 0,
+  objects: PersistentMap.EMPTY,
   get: () => undefined,
   fetch: () => [],
   list: () => [],

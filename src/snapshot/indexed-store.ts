@@ -46,6 +46,10 @@ export class IndexedStore implements Store {
     return this.#contents.objects.size;
   }
 
+  get objects(): PersistentMap<KubeObject> {
+    return this.#contents.objects;
+  }
+
   get(namespace: string, name: string): KubeObject | undefined {
     return this.byKey(`${namespace}/${name}`);
   }

@@ -1,8 +1,11 @@
+import type { PersistentMap } from '../cells/persistent-map.ts';
 import type { KubeObject, ObjectKey } from './objects.ts';
 
 /** Immutable view of all objects of one watched resource. Look-ups cost the same for any number of objects. */
 export interface Store {
   readonly size: number;
+  /** All, by `namespace/name`. */
+  readonly objects: PersistentMap<KubeObject>;
   /** By namespace and name. */
   get(namespace: string, name: string): KubeObject | undefined;
   /** By the values of the first `keys.length` indexBy fields; sorted by namespace, then name. */

@@ -10,7 +10,7 @@ const { apply, get } = cluster();
 const WAIT = { timeoutMs: 120_000 };
 
 /** Requests that an annotation denies; HAProxy refuses a status that it does not know. */
-const DENY = `{% cells one in resources.ingresses.list() key one.metadata.namespace ~ "." ~ one.metadata.name %}
+const DENY = `{% cells one in resources.ingresses %}
 {% set notes = one.metadata.annotations | default({}) %}
 {% if notes["example.com/deny"] is defined %}
     http-request deny deny_status {{ notes["example.com/deny"] | token }} if { path /deny }

@@ -27,7 +27,14 @@ import type {
 } from './syntax.ts';
 import { LIBRARY } from '../config/template-config.ts';
 import { Text, type Inclusion } from './text.ts';
-import { TrackedCollection, entriesOf, isRecord, isTrue, kindOf } from './values.ts';
+import {
+  TrackedCollection,
+  WatchedObjects,
+  entriesOf,
+  isRecord,
+  isTrue,
+  kindOf,
+} from './values.ts';
 import { ItemWriter, Profile } from './writer.ts';
 
 type Compile<N> = (node: N, context: StatementContext) => Statement;
@@ -194,7 +201,8 @@ const compileCells: Compile<Cells> = (node, context) => {
     body: compileStatement(node.body, context),
   };
   const refuse = (message: string): never => {
-    const nextStep = 'Go over a collection of routes, a mapping, or a list with "key EXPRESSION".';
+    const nextStep =
+      'Go over resources.NAME, a collection of routes, a mapping, or a list with "key EXPRESSION".';
     throw new TemplateFailure(message, { place, nextStep });
   };
   const keyed = (elements: readonly unknown[], run: Run): PersistentMap<unknown> => {
@@ -210,14 +218,19 @@ const compileCells: Compile<Cells> = (node, context) => {
     }
     return PersistentMap.from(entries);
   };
+  const overOf = (value: unknown, run: Run): SlotRequest['over'] => {
+    if (key !== undefined && Array.isArray(value)) return keyed(value, run);
+    if (key === undefined) {
+      if (value instanceof TrackedCollection) return value.name;
+      if (value instanceof WatchedObjects) return value.collection;
+      if (isRecord(value)) {
+        return PersistentMap.from((entriesOf(value) ?? []) as [string, unknown][]);
+      }
+    }
+    return refuse(`there can be no cells over ${kindOf(value)} like this`);
+  };
   return (run) => {
-    const value = collection(run);
-    let over: SlotRequest['over'];
-    if (value instanceof TrackedCollection && key === undefined) over = value.name;
-    else if (Array.isArray(value) && key !== undefined) over = keyed(value, run);
-    else if (isRecord(value) && key === undefined) {
-      over = PersistentMap.from((entriesOf(value) ?? []) as [string, unknown][]);
-    } else over = refuse(`there can be no cells over ${kindOf(value)} like this`);
+    const over = overOf(collection(run), run);
     if (run.out instanceof ItemWriter) {
       (run.out as ItemWriter<SlotRequest>).add({
         type: 'slot',

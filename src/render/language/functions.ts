@@ -27,6 +27,7 @@ import {
   Namespace,
   TemplateFunction,
   TrackedCollection,
+  WatchedObjects,
   deepPlain,
   isRecord,
   type Arguments,
@@ -82,7 +83,9 @@ const resource = ({ name, indexBy, store }: WatchedResource): Namespace => {
     });
     return [type, () => look] as const;
   });
-  return new Namespace(`resources.${name}`, new Map(looks));
+  // What is on demand is not there before somebody looks, so it cannot be gone over.
+  const Objects = store === 'full' ? WatchedObjects : Namespace;
+  return new Objects(`resources.${name}`, new Map(looks));
 };
 
 const functions = (config: TemplateConfig): Readonly<Record<string, Call>> => ({

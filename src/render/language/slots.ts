@@ -15,6 +15,6 @@ export interface CellsTag {
 /** Where a `cells` tag stood while its template was evaluated, and over what it goes. */
 export interface SlotRequest {
   readonly tag: CellsTag;
-  /** A collection of `routes` by name, looked up anew in each render; or the elements themselves. */
+  /** A collection of `routes`, or `resources.NAME`, looked up anew in each render; or the elements themselves. */
   readonly over: string | PersistentMap<unknown>;
 }

@@ -39,6 +39,14 @@ export class Namespace {
   }
 }
 
+/** The objects of a watched resource that is held whole: cells can go over them without a look at all of them. */
+export class WatchedObjects extends Namespace {
+  /** What `World.collection` knows them by. */
+  get collection(): string {
+    return this.label;
+  }
+}
+
 /** One of the collections of `routes`: a mapping whose look-ups are recorded per key, and iteration as a whole. */
 export class TrackedCollection {
   readonly name: string;

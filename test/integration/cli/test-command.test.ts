@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { haproxyVersions } from '../../support/haproxy.ts';
 import { ingress, service } from '../../support/objects.ts';
 import { haptic } from '../../support/terminal.ts';
@@ -315,10 +315,12 @@ describe('haptic test', () => {
   });
 
   it('leaves nothing behind', async () => {
-    const leftovers = () => readdirSync(tmpdir()).filter((name) => name.startsWith('haptic-'));
-    const before = leftovers();
-    await haptic(['test', EXAMPLE, '--haproxy', newest]);
-    expect(leftovers().filter((name) => !before.includes(name))).toStrictEqual([]);
+    const dir = mkdtempSync(join(tmpdir(), 'haptic-leftovers-'));
+    onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+    vi.stubEnv('TMPDIR', dir);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    expect(await haptic(['test', EXAMPLE, '--haproxy', newest])).toMatchObject({ status: 0 });
+    expect(readdirSync(dir)).toStrictEqual([]);
   });
 });
 

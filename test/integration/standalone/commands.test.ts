@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { bootstrapConfiguration } from '../../../src/cli/bootstrap.ts';
 import { endOrphans } from '../../../src/cli/orphans.ts';
 import { freePort, haproxyVersions, startHaproxy } from '../../support/haproxy.ts';
@@ -105,10 +105,13 @@ describe('haptic validate', () => {
   });
 
   it('leaves nothing behind', async () => {
-    const leftovers = () => readdirSync(tmpdir()).filter((name) => name.startsWith('haptic-'));
-    const before = leftovers();
-    await haptic(['validate', directory(WEB), '--haproxy', newest]);
-    expect(leftovers().filter((name) => !before.includes(name))).toStrictEqual([]);
+    const manifests = directory(WEB);
+    const dir = mkdtempSync(join(tmpdir(), 'haptic-leftovers-'));
+    onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+    vi.stubEnv('TMPDIR', dir);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    await haptic(['validate', manifests, '--haproxy', newest]);
+    expect(readdirSync(dir)).toStrictEqual([]);
   });
 });
 

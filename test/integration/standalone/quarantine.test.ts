@@ -8,7 +8,7 @@ import { configured, Instance, serviceOn, type Shown } from './instance.ts';
 const [{ binary: newest } = { binary: '' }] = haproxyVersions().slice(-1);
 
 const each = (lines: string): string =>
-  `{% cells one in resources.ingresses.list() key one.metadata.namespace ~ "." ~ one.metadata.name %}
+  `{% cells one in resources.ingresses %}
 {% set notes = one.metadata.annotations | default({}) %}
 {% set host = one.spec.rules[0].host %}
 ${lines}

@@ -35,7 +35,7 @@ const BACKEND_HOOK = `{% set namespace = resources.namespaces.get("", route.obje
 
 /** One cell a policy, which prints, tells and declares one thing of each kind. */
 const POLICY_CELLS = `# {{ resources.policies.list() | length }} policies
-{% cells policy in resources.policies.list() key policy.metadata.namespace ~ "/" ~ policy.metadata.name %}
+{% cells policy in resources.policies %}
 # policy {{ policy.metadata.name | comment }} {{ policy.spec.text | token }} of {{ resources.services.fetch(policy.metadata.namespace) | length }}
 {{ map_entry(policy.spec.service, policy.spec.value, "policies.map") }}
 {{ map_entry(policy.spec.value, policy.metadata.name, "ordered.map") }}

@@ -27,7 +27,7 @@ import { runSteps } from '../../support/templates.ts';
 
 const loaded = await loadLibraries(LIBRARIES);
 
-/** Every backend has an ordered map's entry, a status, a file of its own and a line in a section and in a file. */
+/** Every Ingress has a line, every backend an ordered map's entry, a status, a file of its own and a line in a section and in a file. */
 const SPEC = {
   templateSnippets: {
     'sections-600-lines': {
@@ -37,6 +37,9 @@ const SPEC = {
 {{ map_entry(b.name, b.servers | length, "ordered.map") }}
 {{ status(b, { servers: b.servers | length }) }}
 {{ file(b.name ~ ".txt", b.name) }}
+{% endcells %}
+{% cells one in resources.ingresses %}
+# {{ one.metadata.name | comment }}
 {% endcells %}
 `,
     },
