@@ -45,8 +45,8 @@ export interface RenderEngine extends EngineFacts {
    * without effect outside; cells it finished are kept for the next render.
    */
   render(snapshot: Snapshot): Observable<RenderResult>;
-  /** What the cells made for an object have read in the newest snapshot, as `TemplateEngine.readsFor`. */
-  readsFor(object: ObjectRef): ReadonlySet<string>;
+  /** What the cells made for each of these objects have read in the newest snapshot, as `TemplateEngine.readsFor`. */
+  readsFor(objects: readonly ObjectRef[]): (object: ObjectRef) => ReadonlySet<string>;
   /** Another renderer of the same configuration, which knows nothing of what this one rendered. */
   fork(): RenderEngine;
 }

@@ -3,6 +3,7 @@ import type { LineExplanation } from '../render/explain-line.ts';
 import type { LineRange, ObjectExplanation } from '../render/explain-object.ts';
 import type { ObjectRef } from '../snapshot/objects.ts';
 import { describeProblem } from '../sinks/log-problems.ts';
+import { printable } from './printable.ts';
 
 const SECRET = '(not shown: the file holds secrets)';
 
@@ -16,13 +17,12 @@ export const lineAsText = (explanation: LineExplanation): string => {
   const behind = objects.map(({ object, role }) =>
     role === 'made' ? `made for     ${nameOf(object)}` : `depends on   ${nameOf(object)}`,
   );
-  return [
+  return joined([
     `${file}:${line}`,
     `  ${text}`,
     ...(places.length === 0 ? ['no template line is known'] : places),
     ...(behind.length === 0 ? ['the same for all objects'] : behind),
-    '',
-  ].join('\n');
+  ]);
 };
 
 /** What an object made, and what is wrong with it. */
@@ -30,13 +30,12 @@ export const objectAsText = (explanation: ObjectExplanation): string => {
   const { object, lines, problems, silence } = explanation;
   const wrong = problems.map((problem) => `${problem.severity}: ${describeProblem(problem)}`);
   const nothing = lines.length === 0 ? [`It made nothing. ${silence ?? ''}`.trim()] : [];
-  return [
+  return joined([
     nameOf(object),
     ...wrong,
     ...nothing,
     ...lines.flatMap((range) => ['', ...rangeLines(range)]),
-    '',
-  ].join('\n');
+  ]);
 };
 
 const rangeLines = (range: LineRange): readonly string[] => {
@@ -48,6 +47,10 @@ const rangeLines = (range: LineRange): readonly string[] => {
     ...(text ?? [SECRET]).map((line) => (line === '' ? '' : `  ${line}`)),
   ];
 };
+
+/** Names too come from objects, and from manifests that no API server has seen. */
+const joined = (lines: readonly string[]): string =>
+  [...lines.map((line) => printable(line).replaceAll('\n', ' ')), ''].join('\n');
 
 const nameOf = ({ kind, namespace, name }: ObjectRef): string =>
   [kind, ...(namespace === '' ? [] : [namespace]), name].join('/');

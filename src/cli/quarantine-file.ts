@@ -1,14 +1,24 @@
 import { readFile, rename, writeFile } from 'node:fs/promises';
-import { catchError, defer, EMPTY, filter, from, ignoreElements, map, type Observable } from 'rxjs';
+import {
+  catchError,
+  defer,
+  EMPTY,
+  filter,
+  from,
+  ignoreElements,
+  map,
+  type Observable,
+  skipWhile,
+} from 'rxjs';
 import { latestWins } from '../operators/latest-wins.ts';
 import { isType, type Observer } from '../ports.ts';
-import type { StoredQuarantine } from '../quarantine/stored.ts';
+import { readStored, type StoredQuarantine } from '../quarantine/stored.ts';
 
 /** Reads what was in quarantine; empty when there is nothing, or nothing that can be read. Never errors. */
 export const loadQuarantine = (path: string): Observable<StoredQuarantine> =>
   defer(() => from(readFile(path, 'utf8'))).pipe(
-    map((text) => JSON.parse(text) as StoredQuarantine),
-    filter(({ objects }) => Array.isArray(objects)),
+    map((text) => readStored(JSON.parse(text))),
+    filter((stored) => stored !== undefined),
     catchError(() => EMPTY),
   );
 
@@ -21,6 +31,7 @@ export const keepQuarantine =
   ({ notifications$ }) =>
     notifications$.pipe(
       filter(isType('Quarantine')),
+      skipWhile(({ objects }) => objects.length === 0),
       latestWins(({ stored }) =>
         defer(() => write(path, JSON.stringify(stored()))).pipe(
           catchError((error: unknown) => {

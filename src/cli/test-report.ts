@@ -1,6 +1,7 @@
 import { testPrefix, type TestReason, type TestReport } from '../render/validation/run-tests.ts';
 import type { ObjectRef } from '../snapshot/objects.ts';
 import type { Problem } from '../snapshot/problem.ts';
+import { printable } from './printable.ts';
 
 /** One test as it was run. */
 export interface TimedTest extends TestReport {
@@ -124,12 +125,6 @@ const nameOf = ({ kind, namespace, name }: ObjectRef): string =>
   `${kind} ${namespace === '' ? '' : `${namespace}/`}${name}`;
 
 const oneLine = (text: string): string => printable(text).replaceAll('\n', ' ');
-
-/** What a terminal would take for an order is spelt out. */
-export const printable = (text: string): string =>
-  text.replaceAll(/[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/gu, (character) =>
-    character === '\n' ? character : `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
 
 const duration = (ms: number): string =>
   ms < 1_000 ? `${ms.toFixed(0)} ms` : `${(ms / 1_000).toFixed(1)} s`;

@@ -9,16 +9,11 @@ import { COMPILE_OPTIONS, compileOptions, type OneShotOptions } from './compile-
 import { compileSettings } from './compile.ts';
 import { defaultCertificate } from './default-certificate.ts';
 import { hasErrors, throwIfOurs, untilStopped } from './one-shot.ts';
+import { printable } from './printable.ts';
 import { vetProgram } from './programs.ts';
 import { type Judge, judgeOf } from './test-judge.ts';
 import { junitXml } from './test-junit.ts';
-import {
-  countsOf,
-  printable,
-  type RunReport,
-  type SuiteReport,
-  type TimedTest,
-} from './test-report.ts';
+import { countsOf, type RunReport, type SuiteReport, type TimedTest } from './test-report.ts';
 import { readSuites, type Suite } from './test-suites.ts';
 import { type Teller, tellerOf } from './test-teller.ts';
 

@@ -13,7 +13,8 @@ import {
   type Stand,
   type Substitute,
 } from './quarantine.ts';
-import { canBeClosed, closedVersion } from './stand-in.ts';
+import { closedVersion, needsProtection } from './stand-in.ts';
+import type { ReadsFor } from './state.ts';
 import { isUnchanged, placesOf } from './suspects.ts';
 
 /** What is known when somebody is to be blamed. */
@@ -21,13 +22,15 @@ export interface Charge {
   /** What could not be served, and what could be before. */
   readonly bad: IndexedSnapshot;
   readonly good: IndexedSnapshot | undefined;
+  /** It could be served under another configuration. */
+  readonly goodIsOfAnother: boolean;
   /** What is rendered now, with which quarantine. */
   readonly now: IndexedSnapshot;
   readonly quarantine: Quarantine;
   readonly foundBy: Quarantined['foundBy'];
   /** Sources of protective templates. */
   readonly protective: ReadonlySet<string>;
-  readonly readsFor: (object: ObjectRef) => ReadonlySet<string>;
+  readonly readsFor: ReadsFor;
   /** Versions that were blamed without effect, by place. */
   readonly cleared: ReadonlyMap<string, KubeObject | undefined>;
 }
@@ -48,7 +51,7 @@ export interface Verdict {
  * innocent.
  */
 export const blame = (problems: readonly Problem[], charge: Charge): Verdict => {
-  const guilty = new Map<string, Quarantined>();
+  const guilty = new Map<string, Accused>();
   const innocent = new Set<Quarantined>();
   let outdated = false;
   for (const problem of problems) {
@@ -62,10 +65,20 @@ export const blame = (problems: readonly Problem[], charge: Charge): Verdict => 
     } else if (places.some((place) => mayBeAtFault(place, charge))) {
       const id = places.map(placeId).join();
       const differences = places.map((place) => ({ ...place, before: beforeAt(place, charge) }));
-      if (!guilty.has(id)) guilty.set(id, quarantined({ object, differences, problem }, charge));
+      const worst = worstOf([...(guilty.get(id)?.problems ?? []), problem], charge.protective);
+      guilty.set(id, { object, differences, problems: worst });
     }
   }
-  return { guilty: [...guilty.values()], innocent: [...innocent], outdated };
+  return { guilty: quarantined([...guilty.values()], charge), innocent: [...innocent], outdated };
+};
+
+/** The problem that decides, alone: of several of one object a fault of its protection. */
+export const worstOf = (
+  problems: readonly Problem[],
+  protective: ReadonlySet<string>,
+): readonly Problem[] => {
+  const worst = problems.find((problem) => protects(problem, protective)) ?? problems[0];
+  return worst === undefined ? [] : [worst];
 };
 
 /** What could be served before; nothing for what is in quarantine with an earlier version already. */
@@ -77,24 +90,34 @@ export interface Accused {
   readonly object: ObjectRef;
   /** Where it is watched, and what could be served there. */
   readonly differences: readonly (Place & { readonly before: KubeObject | undefined })[];
-  readonly problem: Problem;
+  /** The first one is what is told. */
+  readonly problems: readonly Problem[];
 }
 
-/** An object in quarantine, with what stands in for it. */
+/** Objects in quarantine, each with what stands in for it. */
 export const quarantined = (
-  { object, differences, problem }: Accused,
+  accused: readonly Accused[],
   charge: Charge,
-): Quarantined => {
-  const isProtection = protects(problem, charge.protective);
-  const substitutes = differences.map((one) => substituteFor(one, isProtection, charge));
-  return {
-    object,
-    substitutes,
-    stand: standOf(substitutes, isProtection),
-    reads: readsOf(object, substitutes, charge),
-    cause: { ...problem, object },
-    foundBy: charge.foundBy,
-  };
+): readonly Quarantined[] => {
+  const readsOf = charge.readsFor(accused.map(({ object }) => object));
+  return accused.map(({ object, differences, problems }) => {
+    const [cause = UNKNOWN] = problems;
+    const isProtection = protects(cause, charge.protective);
+    const substitutes = differences.map((one) => substituteFor(one, isProtection, charge));
+    return {
+      ...{ object, substitutes, foundBy: charge.foundBy },
+      stand: standOf(substitutes, isProtection),
+      reads: withReferences(readsOf(object), substitutes),
+      cause: { ...cause, object },
+    };
+  });
+};
+
+const UNKNOWN: Problem = {
+  severity: 'error',
+  reason: 'TemplateError',
+  message: 'With this object nothing can be served.',
+  nextStep: 'Change the object.',
 };
 
 const inQuarantine = (quarantine: Quarantine, { kind, namespace, name }: ObjectRef) =>
@@ -105,11 +128,15 @@ const inQuarantine = (quarantine: Quarantine, { kind, namespace, name }: ObjectR
 const isOutdated = (place: Place, { bad, now }: Charge): boolean =>
   objectAt(bad, place) !== objectAt(now, place);
 
-const mayBeAtFault = (place: Place, { bad, good, quarantine, cleared }: Charge): boolean => {
+/** Of another configuration nothing is known to be good: what it could serve may be at fault now. */
+const mayBeAtFault = (
+  place: Place,
+  { bad, good, goodIsOfAnother, quarantine, cleared }: Charge,
+): boolean => {
   if (quarantine.has(placeId(place))) return true;
   const version = objectAt(bad, place);
-  const wasCleared = cleared.has(placeId(place)) && cleared.get(placeId(place)) === version;
-  return !wasCleared && (good === undefined || !isUnchanged(objectAt(good, place), version));
+  if (cleared.has(placeId(place)) && cleared.get(placeId(place)) === version) return false;
+  return good === undefined || goodIsOfAnother || !isUnchanged(objectAt(good, place), version);
 };
 
 /** A fault without a place may lie in anything that is printed, protection included. */
@@ -122,34 +149,42 @@ const substituteFor = (
   charge: Charge,
 ): Substitute => {
   const { resource, key } = place;
-  const known = charge.quarantine
-    .get(placeId(place))
-    ?.substitutes.find((one) => one.resource === resource && one.key === key);
-  if (known !== undefined) return { ...known, instead: before };
-  const refused = objectAt(charge.bad, place);
-  if (isProtection && refused !== undefined && canBeClosed(refused)) {
-    return { resource, key, refused, instead: closedVersion(refused) };
+  const known = charge.quarantine.get(placeId(place));
+  const earlier = known?.substitutes.find((one) => one.resource === resource && one.key === key);
+  if (earlier !== undefined) {
+    const mustBeClosed =
+      (isProtection || known?.stand === 'closed') && needsProtection(earlier.refused);
+    return { ...earlier, instead: mustBeClosed ? undefined : before };
   }
-  return { resource, key, refused, instead: isUnchanged(before, refused) ? undefined : before };
+  const refused = objectAt(charge.bad, place);
+  return { resource, key, refused, instead: insteadOf(refused, before, isProtection) };
+};
+
+const insteadOf = (
+  refused: KubeObject | undefined,
+  before: KubeObject | undefined,
+  isProtection: boolean,
+): KubeObject | undefined => {
+  if (isProtection && needsProtection(refused)) return refused && closedVersion(refused);
+  return isUnchanged(before, refused) ? undefined : before;
 };
 
 const standOf = (substitutes: readonly Substitute[], isProtection: boolean): Stand => {
   const [first] = substitutes;
-  const closes = isProtection && first?.refused !== undefined && canBeClosed(first.refused);
-  if (closes) return 'closed';
-  return substitutes.some(({ instead }) => instead !== undefined) ? 'accepted' : 'nothing';
+  const stands = substitutes.some(({ instead }) => instead !== undefined);
+  const isClosed = isProtection && needsProtection(first?.refused);
+  if (isClosed && (stands || first?.refused?.kind === 'Service')) return 'closed';
+  return stands ? 'accepted' : 'nothing';
 };
 
 /** A cure may lie in what its cells looked at, and in what it names and is not there. */
-const readsOf = (
-  object: ObjectRef,
+const withReferences = (
+  read: ReadonlySet<string>,
   substitutes: readonly Substitute[],
-  { readsFor }: Charge,
 ): ReadonlySet<string> => {
-  const reads = new Set(readsFor(object));
+  const reads = new Set(read);
   for (const { refused } of substitutes) {
-    if (refused === undefined) continue;
-    for (const { resource, namespace, name } of referencesOf(refused)) {
+    for (const { resource, namespace, name } of refused ? referencesOf(refused) : []) {
       reads.add(JSON.stringify(['get', resource, namespace, name]));
     }
   }

@@ -2,7 +2,7 @@
 import { changesBetween, type IndexedSnapshot } from '../snapshot/apply-batch.ts';
 import type { ObjectRef } from '../snapshot/objects.ts';
 import type { Problem } from '../snapshot/problem.ts';
-import { blame, type Charge, quarantined } from './blame.ts';
+import { blame, type Charge, quarantined, worstOf } from './blame.ts';
 import {
   objectAt,
   placeId,
@@ -11,7 +11,7 @@ import {
   withObjects,
   withoutObjects,
 } from './quarantine.ts';
-import { release } from './release.ts';
+import { dueAgain, nextReturn, release } from './release.ts';
 import type { Good, QuarantineEvent, QuarantineState, Wanted } from './state.ts';
 import { fromStored, type StoredQuarantine } from './stored.ts';
 
@@ -80,11 +80,21 @@ const onRestored = (state: QuarantineState, stored: StoredQuarantine): Quarantin
   return shown({ ...state, quarantine: new Map([...news, ...state.quarantine]) });
 };
 
-const onDue = (state: QuarantineState, now: number): QuarantineState => {
-  const snapshot = state.current?.watched;
-  if (snapshot === undefined) return state;
-  const { watched } = state.facts;
-  return shown({ ...state, ...release(state, { changes: [], snapshot, now, watched }) });
+const onDue = (before: QuarantineState, now: number): QuarantineState => {
+  const state = { ...before, clock: now };
+  const { current, complaint, facts } = state;
+  if (current === undefined) return state;
+  const held = { changes: [], snapshot: current.watched, now, watched: facts.watched };
+  const next = shown({ ...state, ...release(state, held) });
+  return complaint === undefined ? next : searching(next, complaint);
+};
+
+/** Milliseconds on the clock of the events at which something is to be tried again; undefined: nothing is. */
+export const nextDue = (state: QuarantineState): number | undefined => {
+  const { complaint, wanted, searchAgainAt } = state;
+  const search = complaint !== undefined && wanted === undefined ? searchAgainAt : undefined;
+  const times = [nextReturn(state), search].filter((time) => time !== undefined);
+  return times.length === 0 ? undefined : Math.min(...times);
 };
 
 const onRendered = (state: QuarantineState, snapshot: IndexedSnapshot): QuarantineState => {
@@ -126,12 +136,10 @@ const settled = (
   by: Wanted['by'],
 ): QuarantineState => {
   const isOver = (one: Wanted | undefined): boolean => one?.by === by && one.bad.version <= version;
-  return {
-    ...state,
-    wanted: isOver(state.wanted) ? undefined : state.wanted,
-    complaint: isOver(state.complaint) ? undefined : state.complaint,
-    hopeless: state.hopeless?.by === by ? undefined : state.hopeless,
-  };
+  const next = { ...state, wanted: isOver(state.wanted) ? undefined : state.wanted };
+  return isOver(state.complaint)
+    ? { ...next, complaint: undefined, searchAgainAt: undefined }
+    : next;
 };
 
 /** Who is named goes into quarantine; where nobody is, it is searched. */
@@ -151,14 +159,10 @@ const accuse = (
   return searching(next, { ...complaint, bad: rendered ?? bad });
 };
 
-/** A search that finds nothing is not begun again for so long. */
-const HOPELESS_MS = 60_000;
-
-/** One search at a time, and none soon after one found that no object is at fault. */
+/** One search at a time, and none too soon after one that found nobody. */
 const searching = (state: QuarantineState, complaint: Wanted): QuarantineState => {
-  const { hopeless, clock } = state;
-  const isHopeless = hopeless?.by === complaint.by && clock < hopeless.until;
-  const wanted = isHopeless ? undefined : complaint;
+  const { searchAgainAt = -Infinity, clock } = state;
+  const wanted = clock < searchAgainAt ? undefined : complaint;
   return { ...state, complaint, wanted: state.wanted ?? wanted };
 };
 
@@ -178,49 +182,48 @@ const chargeOf = (
   { current, quarantine, cleared, facts }: QuarantineState,
 ): Charge => ({
   ...{ bad, good: good?.snapshot, now: current?.rendered ?? bad, foundBy: by },
+  goodIsOfAnother: good !== undefined && good.generation !== facts.generation,
   ...{ quarantine, cleared, protective: facts.protective, readsFor: facts.readsFor },
 });
 
+/** How long after a search that found nobody at fault the next one may begin, in milliseconds. */
+const SEARCH_AGAIN_MS = 60_000;
+
 const onSearched = (
-  state: QuarantineState,
-  { wanted, found }: Extract<QuarantineEvent, { type: 'searched' }>,
+  before: QuarantineState,
+  { wanted, found = [], now }: Extract<QuarantineEvent, { type: 'searched' }>,
 ): QuarantineState => {
-  const { current, complaint } = state;
-  if (state.wanted !== wanted || current === undefined) return state;
-  const idle = { ...state, wanted: undefined };
-  if (found === undefined) {
-    return { ...idle, hopeless: { by: wanted.by, until: state.clock + HOPELESS_MS } };
-  }
-  const charge = chargeOf(wanted, state);
-  const objects = found
+  const { current, complaint } = before;
+  if (before.wanted !== wanted || current === undefined) return before;
+  const state = { ...before, wanted: undefined, clock: now };
+  const accused = found
     .filter(({ differences }) =>
       differences.every((one) => objectAt(current.rendered, one) === one.after),
     )
-    .map(({ object, differences }) =>
-      quarantined({ object, differences, problem: causeOf(object, wanted) }, charge),
-    );
-  if (objects.length > 0) {
+    .map(({ object, differences }) => ({
+      ...{ object, differences, problems: causesOf(object, wanted, state.facts.protective) },
+    }));
+  if (accused.length > 0) {
+    const objects = quarantined(accused, chargeOf(wanted, state));
+    const returns = dueAgain(state.returns, objects, now);
     const quarantine = withObjects(state.quarantine, objects);
-    return shown({ ...idle, complaint: undefined, quarantine });
+    return shown({ ...state, complaint: undefined, quarantine, returns });
   }
   // It was found too late: what is rendered now has to be searched by itself.
   const isNewer = complaint?.bad === current.rendered && complaint.bad !== wanted.bad;
-  return isNewer ? { ...idle, wanted: complaint } : idle;
+  return isNewer && found.length > 0
+    ? { ...state, wanted: complaint }
+    : { ...state, searchAgainAt: now + SEARCH_AGAIN_MS };
 };
 
 /** What is said about the object, else about anything. */
-const causeOf = (object: ObjectRef, { problems, by }: Wanted): Problem => {
-  const about = problems.find(
-    (one) => one.object?.name === object.name && one.object.namespace === object.namespace,
+const causesOf = (
+  { kind, namespace, name }: ObjectRef,
+  { problems }: Wanted,
+  protective: ReadonlySet<string>,
+): readonly Problem[] => {
+  const about = problems.filter(
+    ({ object }) => object?.kind === kind && object.namespace === namespace && object.name === name,
   );
-  const [first] = problems;
-  return (
-    about ??
-    first ?? {
-      severity: 'error',
-      reason: by === 'check' ? 'RefusedByHAProxy' : 'TemplateError',
-      message: 'With this object nothing can be served.',
-      nextStep: 'Change the object.',
-    }
-  );
+  return worstOf(about.length > 0 ? about : problems, protective);
 };

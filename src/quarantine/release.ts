@@ -61,7 +61,7 @@ export const release = ({ quarantine, returns }: Held, news: News): Held => {
   const changed = [...inside].filter((one) => isAnother(one, snapshot));
   const due = [...inside].filter((one) => isDue(next.get(idOf(one)), now));
   for (const one of due) next.set(idOf(one), returned(next.get(idOf(one)), now));
-  let changes = [...news.changes, ...letOut(changed), ...letOut(due)];
+  let changes = [...news.changes.filter(isReal), ...letOut(changed), ...letOut(due)];
   while (changes.length > 0 && inside.size > 0) {
     const keys = [...keysOf.ofObjects(changes)];
     const touched = [...inside].filter(({ reads }) => keys.some((key) => reads.has(key)));
@@ -78,12 +78,34 @@ export const release = ({ quarantine, returns }: Held, news: News): Held => {
   return { quarantine: withoutObjects(quarantine, out), returns: next };
 };
 
+/** Content that comes or goes because somebody looks at it, or no longer does, is no news. */
+const isReal = ({ before, after }: ObjectChange): boolean => !isUnchanged(before, after);
+
 /** When somebody is to be let out although nothing happens; undefined: nobody is. */
 export const nextReturn = ({ quarantine, returns }: Held): number | undefined => {
   const times = [...returns].filter(([id, { due }]) => due && quarantine.has(id));
   return times.length === 0 ? undefined : Math.min(...times.map(([, { notBefore }]) => notBefore));
 };
 
+/**
+ * Who was found by a search is let out by time, too: what it does not go with may have changed, and nobody knows what that
+ * is. Each time it waits longer.
+ */
+export const dueAgain = (
+  returns: Held['returns'],
+  objects: readonly Quarantined[],
+  now: number,
+): Held['returns'] => {
+  const next = new Map(returns);
+  for (const one of objects) {
+    const count = next.get(idOf(one))?.count ?? 0;
+    const waitMs = Math.min(FIRST_SEARCHED_MS * 4 ** count, LONGEST_PAUSE_MS);
+    next.set(idOf(one), { count, notBefore: now + waitMs, due: true });
+  }
+  return next;
+};
+
+const FIRST_SEARCHED_MS = 60_000;
 const FREE_RETURNS = 2;
 const LONGEST_PAUSE_MS = 600_000;
 

@@ -21,6 +21,7 @@ export function* search<T>(
   const good: T[] = [];
   const atFault: T[] = [];
   let rest = changes;
+  if (changes.length === 0 && !startIsGood) return (yield []) ? [] : undefined;
   while (rest.length > 0) {
     if (yield [...good, ...rest]) {
       good.push(...rest);

@@ -1,6 +1,7 @@
 /** What is rendered instead of an object that cannot be served. */
 import { at, listAt } from '../routing/fields.ts';
 import { CLASS_ANNOTATION } from '../routing/ingress-class.ts';
+import { isReferred } from './suspects.ts';
 import type { KubeObject } from '../snapshot/objects.ts';
 
 /**
@@ -10,9 +11,12 @@ import type { KubeObject } from '../snapshot/objects.ts';
 export const closedVersion = (object: KubeObject): KubeObject | undefined =>
   object.kind === 'Ingress' ? closedIngress(object) : undefined;
 
-/** Kinds whose protection is theirs, so that an earlier version without it must not stand in for them. */
-export const canBeClosed = ({ kind }: Pick<KubeObject, 'kind'>): boolean =>
-  kind === 'Ingress' || kind === 'Service';
+/**
+ * Whether the protection of an object is its own, so that an earlier version without it must not stand in for it: all but what
+ * others only refer to. The earlier version of an allow-list in a ConfigMap protects as it did.
+ */
+export const needsProtection = (object: KubeObject | undefined): boolean =>
+  object !== undefined && (object.kind === 'Service' || !isReferred(object.kind));
 
 /** Routing answers 503 for a path whose backend names no Service. */
 const NO_SERVICE = {};
@@ -35,6 +39,8 @@ const closedIngress = (ingress: KubeObject): KubeObject => {
     ...ingress,
     metadata: {
       ...metadata,
+      // It is no version of the object, so nobody may take it for the one that has this number.
+      resourceVersion: `closed:${metadata.resourceVersion ?? ''}`,
       ...(ingressClass !== undefined && { annotations: { [CLASS_ANNOTATION]: ingressClass } }),
     },
     spec: {

@@ -9,6 +9,11 @@ import type { Returns } from './release.ts';
 import type { StoredQuarantine } from './stored.ts';
 import type { Suspect } from './suspects.ts';
 
+/** Keys of what the cells made for each of these objects have read. */
+export type ReadsFor = (
+  objects: readonly ObjectRef[],
+) => (object: ObjectRef) => ReadonlySet<string>;
+
 /** What a configuration tells about its cells. */
 export interface QuarantineFacts {
   readonly generation: string;
@@ -16,7 +21,7 @@ export interface QuarantineFacts {
   /** Sources of protective templates. */
   readonly protective: ReadonlySet<string>;
   /** Keys of what the cells made for an object have read. */
-  readonly readsFor: (object: ObjectRef) => ReadonlySet<string>;
+  readonly readsFor: ReadsFor;
   /** Hex SHA-256 of UTF-8 text. */
   readonly digest: DigestFunction;
 }
@@ -49,14 +54,14 @@ export interface QuarantineState {
   readonly wanted: Wanted | undefined;
   /** Versions that were suspected by name without effect, by place. */
   readonly cleared: ReadonlyMap<string, KubeObject | undefined>;
-  /** A search by this found that no object is at fault, but the configuration: none is begun again for a while. */
-  readonly hopeless: { readonly by: Wanted['by']; readonly until: number } | undefined;
   /** The newest time of an event, in milliseconds. */
   readonly clock: number;
   /** What was told before the first snapshot. */
   readonly stored: StoredQuarantine | undefined;
   /** How often the same version came in again because something it reads had changed, by place. */
   readonly returns: ReadonlyMap<string, Returns>;
+  /** When what is complained of is searched once more; undefined: it was not searched, or it is not to be. */
+  readonly searchAgainAt: number | undefined;
   /** The newest complaint about what is rendered now, until something cures it. */
   readonly complaint: Wanted | undefined;
 }
@@ -82,6 +87,7 @@ export type QuarantineEvent =
       readonly type: 'searched';
       readonly wanted: Wanted;
       readonly found: readonly Suspect[] | undefined;
+      readonly now: number;
     }
   /** What somebody else, or an earlier life, had in quarantine. */
   | { readonly type: 'restored'; readonly stored: StoredQuarantine }
@@ -101,8 +107,8 @@ export const initialQuarantine = (
   accepted: undefined,
   wanted: undefined,
   complaint: undefined,
+  searchAgainAt: undefined,
   cleared: new Map(),
-  hopeless: undefined,
   clock: 0,
   returns: new Map(),
 });

@@ -1,8 +1,10 @@
 /** A quarantine as it is kept for whoever takes over, as plain data. */
 import type { DigestFunction } from '../plan/plan.ts';
+import { at } from '../routing/fields.ts';
+import { isRecord } from '../render/language/values.ts';
 import type { IndexedSnapshot } from '../snapshot/apply-batch.ts';
 import { hasContent } from '../snapshot/content.ts';
-import type { KubeObject, ObjectRef } from '../snapshot/objects.ts';
+import { type KubeObject, objectKey, type ObjectRef } from '../snapshot/objects.ts';
 import type { Problem } from '../snapshot/problem.ts';
 import {
   objectAt,
@@ -13,8 +15,12 @@ import {
   type Stand,
 } from './quarantine.ts';
 
+/** Another format is another program's, and is as good as nothing. */
+export const FORMAT = 1;
+
 /** Of one configuration; nothing of it holds under another one. */
 export interface StoredQuarantine {
+  readonly format: typeof FORMAT;
   readonly generation: string;
   readonly objects: readonly StoredObject[];
 }
@@ -48,6 +54,7 @@ export const toStored = (
     readonly digest: DigestFunction;
   },
 ): StoredQuarantine => ({
+  format: FORMAT,
   generation,
   objects: objects.map(({ object, stand, foundBy, cause, substitutes, reads }) => {
     const kept = substitutes.map(({ resource, key, refused, instead }) => ({
@@ -61,6 +68,56 @@ export const toStored = (
     };
   }),
 });
+
+/** What somebody stored, without what is not as it should be; undefined when nothing of it is. */
+export const readStored = (value: unknown): StoredQuarantine | undefined => {
+  if (!isRecord(value) || value['format'] !== FORMAT || !isText(value['generation'])) {
+    return undefined;
+  }
+  const objects = Array.isArray(value['objects']) ? value['objects'].filter(isStoredObject) : [];
+  return { format: FORMAT, generation: value['generation'], objects };
+};
+
+const isText = (value: unknown): value is string => typeof value === 'string';
+
+const isStoredObject = (value: unknown): value is StoredObject =>
+  isRecord(value) &&
+  isNamed(value['object']) &&
+  ['accepted', 'closed', 'nothing'].includes(String(value['stand'])) &&
+  ['render', 'check'].includes(String(value['foundBy'])) &&
+  isRecord(value['cause']) &&
+  ['reason', 'message', 'nextStep'].every((name) => isText(at(value, 'cause', name))) &&
+  isListOf(value['substitutes'], isSubstitute) &&
+  isListOf(value['reads'], isRead);
+
+const isNamed = (value: unknown): boolean =>
+  ['apiVersion', 'kind', 'namespace', 'name', 'uid'].every((name) => isText(at(value, name)));
+
+const isListOf = (value: unknown, isElement: (element: unknown) => boolean): boolean =>
+  Array.isArray(value) && value.every(isElement);
+
+const isSubstitute = (value: unknown): boolean => {
+  const [refused, instead] = [at(value, 'refused'), at(value, 'instead')];
+  const [resource, key] = [at(value, 'resource'), at(value, 'key')];
+  if (!isText(resource) || !isText(key) || !(refused === null || isText(refused))) return false;
+  return instead === null || isObjectAt(instead, key);
+};
+
+/** An object under another one's key would be served as that one. */
+const isObjectAt = (value: unknown, key: string): boolean =>
+  isText(at(value, 'apiVersion')) &&
+  isText(at(value, 'kind')) &&
+  isText(at(value, 'metadata', 'name')) &&
+  objectKey(value as KubeObject) === key;
+
+const isRead = (value: unknown): boolean => {
+  if (!Array.isArray(value) || !value.every(isText)) return false;
+  try {
+    return isListOf(JSON.parse(value[0] ?? ''), isText);
+  } catch {
+    return false;
+  }
+};
 
 /** What of it still holds: the same version of an object, of which nothing that it reads has changed. */
 export const fromStored = (

@@ -55,7 +55,17 @@ export const placesOf = (snapshot: IndexedSnapshot, object: ObjectRef): readonly
 
 /** Whether two snapshots hold the same in a place, for every reader. */
 export const isUnchanged = (left: KubeObject | undefined, right: KubeObject | undefined): boolean =>
-  left === right || (left !== undefined && right !== undefined && sameObject(left, right));
+  left === right ||
+  (left !== undefined &&
+    right !== undefined &&
+    (sameObject(left, right) || isSameVersion(left, right)));
+
+/** The same version of an object, of which one is held without its content. */
+const isSameVersion = (left: KubeObject, right: KubeObject): boolean =>
+  hasContent(left) !== hasContent(right) &&
+  left.metadata.resourceVersion !== undefined &&
+  left.metadata.uid === right.metadata.uid &&
+  left.metadata.resourceVersion === right.metadata.resourceVersion;
 
 function* differences(
   good: IndexedSnapshot | undefined,
@@ -100,9 +110,12 @@ const REFERRED: ReadonlySet<string> = new Set([
   'Service',
 ]);
 
+/** Whether objects of a kind are only referred to, and say nothing of where requests go. */
+export const isReferred = (kind: string): boolean => REFERRED.has(kind);
+
 const rankOf = ({ object, differences: [first] }: Suspect): string => {
   const { after } = first ?? {};
-  const order = after === undefined ? '0' : REFERRED.has(object.kind) ? '1' : '2';
+  const order = after === undefined ? '0' : isReferred(object.kind) ? '1' : '2';
   const created = after?.metadata.creationTimestamp;
   const age = typeof created === 'string' ? created : '~';
   return `${order} ${age} ${object.kind} ${after === undefined ? '' : objectKey(after)}`;

@@ -49,7 +49,7 @@ export const createEngine = ({
       protective: compiled.set.protective,
       steps: (snapshot) => renderer.steps(snapshot),
       stats: () => renderer.stats(),
-      readsFor: (object) => renderer.readsFor(object),
+      readsFor: (objects) => renderer.readsFor(objects),
       fork: engine,
     };
   };

@@ -87,7 +87,8 @@ const cellRun = (
   { place, map, object, inSlot = false }: CellSettings,
 ): CellRun => ({
   ...{ world, digest, globals, map, object, inSlot },
-  ...{ reads: new Reads(), effects: noEffects(), callPlace: place, depth: 0 },
+  ...{ reads: new Reads(), effects: noEffects(), told: undefined },
+  ...{ callPlace: place, depth: 0 },
 });
 
 const guarded = (cell: CellRun, place: Place, run: () => void): Problem | undefined => {

@@ -100,8 +100,11 @@ export interface TemplateEngine extends EngineFacts {
   steps(snapshot: Snapshot): Generator<void, RenderResult>;
   /** Cells that are kept, and distinct things they have read. */
   stats(): { readonly cells: number; readonly reads: number };
-  /** Keys of everything that the cells made for an object have read in the newest snapshot. Looks at all cells. */
-  readsFor(object: ObjectRef): ReadonlySet<string>;
+  /**
+   * Keys of everything that the cells made for each of these objects have read in the newest snapshot. Looks once at all
+   * cells.
+   */
+  readsFor(objects: readonly ObjectRef[]): (object: ObjectRef) => ReadonlySet<string>;
   /** Another renderer of the same templates, which knows nothing of what this one rendered. */
   fork(): TemplateEngine;
 }

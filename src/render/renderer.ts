@@ -23,7 +23,8 @@ import {
   type Surroundings,
 } from './evaluate.ts';
 import { RenderNeeds } from './render-needs.ts';
-import { concerns } from './language/object-of.ts';
+import { nameOf } from './language/failure.ts';
+import { objectsIn } from './language/object-of.ts';
 import { FinishedRenders, type Counts } from './finished-renders.ts';
 import type { RenderResult } from './render.ts';
 import { SECRETS_AWAITED, SUPERSEDED, failed, planProblem, problemsOf } from './render-failures.ts';
@@ -50,6 +51,8 @@ export interface RendererParts {
   readonly digest: DigestFunction;
   readonly hasher: () => TextHasher;
 }
+
+const NO_READS: ReadonlySet<string> = new Set();
 
 export class Renderer {
   readonly #parts: RendererParts;
@@ -82,15 +85,14 @@ export class Renderer {
     return { cells, reads: this.#index.size };
   }
 
-  readsFor(object: ObjectRef): ReadonlySet<string> {
-    const reads = new Set<string>();
-    for (const slot of this.#slots.values()) {
-      for (const cell of slot.cells()) {
-        if (!concerns(cell.argument, object)) continue;
-        for (const read of cell.reads) reads.add(read);
-      }
+  readsFor(objects: readonly ObjectRef[]): (object: ObjectRef) => ReadonlySet<string> {
+    const reads = new Map(objects.map((object) => [nameOf(object), new Set<string>()]));
+    for (const cell of [...this.#slots.values()].flatMap((slot) => [...slot.cells()])) {
+      const made = cell.reads.length === 0 ? [] : [...objectsIn(cell.argument)];
+      const wanted = made.flatMap((object) => reads.get(nameOf(object)) ?? []);
+      for (const known of wanted) cell.reads.forEach((read) => known.add(read));
     }
-    return reads;
+    return (object) => reads.get(nameOf(object)) ?? NO_READS;
   }
 
   *steps(snapshot: Snapshot): Generator<void, RenderResult> {

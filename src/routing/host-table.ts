@@ -68,6 +68,7 @@ export const hostTable = (host: string, claims: Iterable<HostClaim>): HostTable 
     exact: sorted(tables.exact),
     prefix: sorted(tables.prefix),
     defaultBackend: fallback?.backend,
+    defaultObject: fallback?.object,
     httpsRedirect: order.some((claim) => claim.tls),
   };
   return { routes, problems };

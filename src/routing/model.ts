@@ -30,6 +30,8 @@ export interface HostRoutes {
   readonly prefix: readonly PathRoute[];
   /** Backend for requests of this host that no path matches. */
   readonly defaultBackend: string | undefined;
+  /** The Ingress that the default backend comes from. */
+  readonly defaultObject: ObjectRef | undefined;
   /** Plain HTTP requests are redirected to HTTPS. */
   readonly httpsRedirect: boolean;
 }

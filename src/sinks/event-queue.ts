@@ -15,6 +15,9 @@ export interface EventLimits {
   readonly told?: number;
 }
 
+/** Who is not served hears so within seconds, whatever was told before. */
+const URGENT = 'Quarantined';
+
 const DEFAULTS: Required<EventLimits> = {
   perSecond: 10,
   burst: 50,
@@ -91,7 +94,9 @@ export class EventQueue {
 
   #objectWaitMs(draft: EventDraft, nowMs: number): number {
     const last = this.#lastOf.get(objectOf(draft));
-    return last === undefined ? 0 : last + this.#limits.perObjectMs - nowMs;
+    return last === undefined || draft.reason === URGENT
+      ? 0
+      : last + this.#limits.perObjectMs - nowMs;
   }
 
   #refill(nowMs: number): void {

@@ -1,4 +1,14 @@
-import { combineLatest, defer, EMPTY, filter, ignoreElements, merge, of, switchMap } from 'rxjs';
+import {
+  combineLatest,
+  defer,
+  EMPTY,
+  filter,
+  ignoreElements,
+  merge,
+  of,
+  skipWhile,
+  switchMap,
+} from 'rxjs';
 import { shareLatest } from '../operators/share-latest.ts';
 import { isType, type Observer } from '../ports.ts';
 import { quarantineSecret } from '../streams/kept-quarantine.ts';
@@ -13,7 +23,12 @@ export const storeQuarantine =
   (streams) =>
     defer(() => {
       const loaded$ = streams.notifications$.pipe(filter(isType('ConfigLoaded')), shareLatest());
-      const quarantine$ = streams.notifications$.pipe(filter(isType('Quarantine')), shareLatest());
+      const quarantine$ = streams.notifications$.pipe(
+        filter(isType('Quarantine')),
+        // Most installations never have anything to keep.
+        skipWhile(({ objects }) => objects.length === 0),
+        shareLatest(),
+      );
       return merge(
         merge(loaded$, quarantine$).pipe(ignoreElements()),
         whileLeading(streams, () =>

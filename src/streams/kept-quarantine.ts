@@ -1,6 +1,6 @@
 import { catchError, EMPTY, mergeMap, type Observable, timeout } from 'rxjs';
 import type { KubeClient } from '../kube/client.ts';
-import type { StoredQuarantine } from '../quarantine/stored.ts';
+import { readStored, type StoredQuarantine } from '../quarantine/stored.ts';
 import type { ObjectRef } from '../snapshot/objects.ts';
 import type { ConfigName } from './accepted-config.ts';
 import { type PackedSecret, packedSecret, readPacked, unpacked } from './packed-secret.ts';
@@ -26,8 +26,8 @@ export const loadKeptQuarantine = (
   readPacked(client, QUARANTINE, config).pipe(
     timeout(LOAD_MS),
     mergeMap((secret) => {
-      const stored = secret && unpacked(QUARANTINE, secret);
-      return isStored(stored) ? [stored] : [];
+      const stored = secret && readStored(unpacked(QUARANTINE, secret));
+      return stored === undefined ? [] : [stored];
     }),
     catchError(() => EMPTY),
   );
@@ -37,10 +37,3 @@ export const quarantineSecret = (
   object: ObjectRef,
   stored: StoredQuarantine,
 ): PackedSecret | undefined => packedSecret(QUARANTINE, object, { value: stored });
-
-const isStored = (value: unknown): value is StoredQuarantine =>
-  typeof value === 'object' &&
-  value !== null &&
-  'objects' in value &&
-  Array.isArray(value.objects) &&
-  'generation' in value;

@@ -17,8 +17,6 @@ import {
   of,
   type OperatorFunction,
   scan,
-  skip,
-  startWith,
   Subject,
   switchMap,
   takeUntil,
@@ -35,9 +33,8 @@ import {
   type NotificationOf,
   type RenderEngine,
 } from '../ports.ts';
-import { quarantineStep } from '../quarantine/machine.ts';
+import { nextDue, quarantineStep } from '../quarantine/machine.ts';
 import { quarantinedObjects, type Substituted } from '../quarantine/quarantine.ts';
-import { nextReturn } from '../quarantine/release.ts';
 import {
   initialQuarantine,
   type QuarantineEvent,
@@ -160,17 +157,20 @@ export const renderWithQuarantine = ({
             wanted === undefined
               ? EMPTY
               : searchCulprits(wanted, { engine, check }).pipe(
-                  tap((found) => told$.next({ type: 'searched', wanted, found })),
+                  tap((found) => told$.next({ type: 'searched', wanted, found, now: now() })),
                 ),
           ),
           ignoreElements(),
         );
       const returns = (state$: Observable<QuarantineState>): Observable<never> =>
         state$.pipe(
-          map(nextReturn),
+          map(nextDue),
           distinctUntilChanged(),
-          switchMap((at) => (at === undefined ? EMPTY : timer(Math.max(0, at - now())))),
-          tap(() => told$.next({ type: 'due', now: now() })),
+          switchMap((at) =>
+            at === undefined ? EMPTY : timer(Math.max(0, at - now())).pipe(map(() => at)),
+          ),
+          // A timer may be early by the clock, and is not set twice for the same time.
+          tap((at) => told$.next({ type: 'due', now: Math.max(at, now()) })),
           ignoreElements(),
         );
       const initial: Step = {
@@ -184,9 +184,9 @@ export const renderWithQuarantine = ({
           return merge(
             step$.pipe(mergeMap(uncured)),
             state$.pipe(
-              startWith(initial.state),
+              // What a configuration that does not render has in quarantine is nobody's business.
+              filter(({ rendered }) => rendered !== undefined),
               distinctUntilChanged((left, right) => left.quarantine === right.quarantine),
-              skip(1),
               map(notification),
             ),
             state$.pipe(
@@ -211,7 +211,7 @@ const factsOf = (engine: RenderEngine): Omit<QuarantineFacts, 'digest'> => ({
   generation: engine.generation,
   watched: engine.watched,
   protective: engine.protective,
-  readsFor: (object) => engine.readsFor(object),
+  readsFor: (objects) => engine.readsFor(objects),
 });
 
 const notification = ({ quarantine, current, facts }: QuarantineState): Notification => {

@@ -31,7 +31,7 @@ export const renderEngine = (
   controller: engine.controller,
   podSelector: engine.podSelector,
   protective: engine.protective,
-  readsFor: (object) => engine.readsFor(object),
+  readsFor: (objects) => engine.readsFor(objects),
   fork: () => renderEngine(engine.fork(), scheduler),
   render: (snapshot) => sliced(engine, snapshot, scheduler),
 });

@@ -1,5 +1,6 @@
 import {
   catchError,
+  defaultIfEmpty,
   defer,
   EMPTY,
   expand,
@@ -9,6 +10,7 @@ import {
   type Observable,
   of,
   takeWhile,
+  timer,
 } from 'rxjs';
 import { retryBackoff } from '../operators/retry-backoff.ts';
 import type { Checker, RenderEngine } from '../ports.ts';
@@ -61,7 +63,10 @@ export const searchCulprits = (
         found === undefined && !startIsGood ? from(undefined, false) : of(found),
       ),
     );
-  }).pipe(catchError(() => of([])));
+  }).pipe(
+    catchError(() => of([])),
+    defaultIfEmpty([]),
+  );
 
 interface Tries {
   readonly start: IndexedSnapshot | undefined;
@@ -83,9 +88,11 @@ const tries = (
       count += 1;
       if (count > MOST_TRIES) throw new RangeError('too many tries');
       last = substitute(last, bad, without(suspects, new Set(some)));
-      return engine
-        .render(last.rendered)
-        .pipe(mergeMap((result) => (result.ok ? judge(result.render) : of(false))));
+      return engine.render(last.rendered).pipe(
+        mergeMap((result) => (result.ok ? judge(result.render) : of(false))),
+        // Renders that take no time must neither pile up on the stack nor hold the event loop.
+        mergeMap((answer) => timer(0).pipe(map(() => answer))),
+      );
     };
     return of(steps.next()).pipe(
       expand((step) =>

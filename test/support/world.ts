@@ -202,7 +202,7 @@ export const engine = ({
     controller: defaultController,
     podSelector: {},
     protective: new Set(),
-    readsFor: () => new Set(),
+    readsFor: () => () => new Set(),
     fork: () =>
       engine({
         generation,

@@ -57,7 +57,7 @@ const unknown = (
   name: string,
   known: ReadonlyMap<string, unknown>,
 ): readonly string[] =>
-  when(!known.has(name), `unknown ${what} "${name}"${nearest(name, known.keys())}`);
+  known.has(name) ? [] : [`unknown ${what} "${name}"${nearest(name, known.keys())}`];
 
 const isName = (node: Node): boolean => node.typename === 'Symbol';
 const isText = (node: Node): boolean =>

@@ -4,6 +4,8 @@
  * the state of a line depends on data, nothing is told.
  */
 import { placeOf } from './compile-context.ts';
+import type { Problem } from '../../snapshot/problem.ts';
+import { StepBudget } from './step-budget.ts';
 import type { ParsedTemplate, TemplateFacts } from './template-facts.ts';
 import type { TemplateFailure } from './failure.ts';
 import {
@@ -43,31 +45,32 @@ import type {
   Switch,
 } from './syntax.ts';
 
-/** Includes and loops can branch without end; what is not reached by then counts as fine. */
-const MAX_STEPS = 100_000;
 const MAX_DEPTH = 40;
 /** Passes through a loop to find the states it begins with. */
 const MAX_PASSES = 4;
 
+/** What the following of the main template has shown. */
+export interface PlaceFindings {
+  readonly failures: readonly TemplateFailure[];
+  /** One for each node of the top level that is too much to follow. */
+  readonly warnings: readonly Problem[];
+}
+
 /** All misplaced emitters and open quotes of what the main template prints. */
-export const checkPlaces = (
-  main: ParsedTemplate,
-  find: TemplateFacts['find'],
-): readonly TemplateFailure[] => {
+export const checkPlaces = (main: ParsedTemplate, find: TemplateFacts['find']): PlaceFindings => {
   const failures: TemplateFailure[] = [];
-  let steps = 0;
+  const budget = new StepBudget(main);
   const context: LineContext = {
     ...{ source: main.source, names: { bindings: new Map() }, quiet: false, depth: 0, find },
     tell: (failure) => failures.push(failure),
     follow: (node, states, inside) => {
-      steps += 1;
-      if (steps > MAX_STEPS || inside.depth > MAX_DEPTH) return [LOST];
+      if (!budget.take(node) || inside.depth > MAX_DEPTH) return [LOST];
       const follow = (FOLLOWED as Record<string, Follow<never> | undefined>)[node.typename];
       return follow?.(node as never, states, inside) ?? states;
     },
   };
   throughLineEnd(context.follow(main.root, [LINE_START], context), context);
-  return failures;
+  return { failures, warnings: budget.warnings() };
 };
 
 type Follow<N> = (node: N, states: LineStates, context: LineContext) => LineStates;

@@ -6,6 +6,7 @@ import { boundIn, namesOf } from './bindings.ts';
 import { callProblems } from './check-calls.ts';
 import { placeOf } from './compile-context.ts';
 import { TemplateFailure, nearest } from './failure.ts';
+import { guardedPaths } from './guards.ts';
 import {
   ANY,
   LOOP_SHAPE,
@@ -49,6 +50,8 @@ interface Place {
   readonly visible: Shapes;
   /** A name that may be undefined stands here. */
   readonly lenient: boolean;
+  /** Paths of members that this template, or one that includes it, asks for. */
+  readonly guarded: ReadonlySet<string>;
   /** The tag whose cell this belongs to. */
   readonly cells: string | undefined;
   /** Tag or block that captures what is printed here. */
@@ -72,7 +75,7 @@ export const checkScopes = (
     reached: new Set([template.root]),
   };
   new Follower(facts, findings).visit(template.root, {
-    ...{ source: template.source, lenient: false },
+    ...{ source: template.source, lenient: false, guarded: guardedPaths(template.root) },
     visible: namesWithin(template.root, { around: facts.globals }, facts.find),
     isMain: kind === 'config',
     isFile: kind === 'file',
@@ -182,12 +185,8 @@ class Follower {
       this.#reportAll(undefinedImports(node, this.#facts.find), place);
     },
     Section: (node: Section, place: Place): void => {
-      if (
-        !place.isMain ||
-        place.inSection ||
-        place.cells !== undefined ||
-        place.captured !== undefined
-      ) {
+      const isInner = place.inSection || place.cells !== undefined || place.captured !== undefined;
+      if (!place.isMain || isInner) {
         this.#report(node, place, 'a section can only stand at the top level of the main template');
       }
       this.#visitChildren(node, { ...place, inSection: true });
@@ -267,11 +266,12 @@ class Follower {
     }
     for (const { source, root } of found ?? []) {
       const { visible } = this.#within(root, inside.visible);
-      const at: Place = { ...inside, source, visible, lenient: false };
+      const guarded = inside.guarded.union(guardedPaths(root));
+      const at: Place = { ...inside, source, visible, guarded, lenient: false };
       const names = [...visible].map(([bound, shape]) => `${bound} ${String(this.#idOf(shape))}`);
-      const seen = [source, at.cells, at.captured, at.inSection, ...names.sort()].join('\n');
-      if (this.#seen.has(seen)) continue;
-      this.#seen.add(seen);
+      const seen = [source, at.cells, at.captured, at.inSection, ...names.sort(), ...guarded];
+      if (this.#seen.has(seen.join('\n'))) continue;
+      this.#seen.add(seen.join('\n'));
       this.#findings.reached.add(root);
       this.visit(root, at);
     }
@@ -292,7 +292,7 @@ class Follower {
   }
 
   #checkMember(node: LookupVal, place: Place): void {
-    const message = place.lenient ? undefined : impossibleMember(node, place.visible);
+    const message = place.lenient ? undefined : impossibleMember(node, place);
     if (message !== undefined) this.#report(node.val, place, message);
   }
 }

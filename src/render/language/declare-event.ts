@@ -30,8 +30,11 @@ export const declareEvent = ({ positional }: Arguments, { cell }: Run): Text => 
     ...(field === undefined ? {} : { field: onOneLine(field) }),
     place: { source, line, column },
   };
-  const { problems } = cell.effects;
-  if (!problems.some((other) => identity(other) === identity(problem))) problems.push(problem);
+  const told = (cell.told ??= new Set());
+  const sameAs = identity(problem);
+  if (told.has(sameAs)) return EMPTY_TEXT;
+  told.add(sameAs);
+  cell.effects.problems.push(problem);
   return EMPTY_TEXT;
 };
 

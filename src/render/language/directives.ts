@@ -1,7 +1,7 @@
 /**
  * What HAProxy reads at a position of a line: which arguments of which directives are log formats, sample expressions or
- * patterns (configuration manual of HAProxy 3.0 to 3.4: 4.2, 4.4, 7.1, 8.2.6). What is not in these tables is unknown, and
- * nothing is claimed about it.
+ * patterns (configuration manual of HAProxy 3.0 to 3.4: 4.2, 4.4, 7.1, 8.2.6). What is not in these tables is unknown:
+ * a word, of which nothing else is claimed.
  */
 import { HOLE } from './line-state.ts';
 import type { LinePlace } from './places.ts';
@@ -222,7 +222,7 @@ const narrowed = (argument: Argument, word: string | undefined): LinePlace => {
     case 'logFormat':
       return isInBrackets(word) ? 'expression' : 'logFormat';
     case 'sample':
-      return hasOpenParenthesis(word) ? 'expression' : 'word';
+      return 'expression';
     case 'pattern':
       // A flag or a brace would have to begin the word.
       return word === undefined || word === '' || word.startsWith('-') ? 'pattern' : 'word';

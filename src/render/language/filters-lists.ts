@@ -62,7 +62,9 @@ const groupBy: ListFilter = (value, { positional: [path] }, run) => {
     const key = plain(dig(element, members, run));
     const name = typeof key === 'number' ? String(key) : key;
     if (typeof name !== 'string') return refuse(name, 'a string to group by');
-    groups.set(name, [...(groups.get(name) ?? []), element]);
+    const group = groups.get(name);
+    if (group === undefined) groups.set(name, [element]);
+    else group.push(element);
   }
   const record = emptyRecord();
   for (const key of [...groups.keys()].sort(byCodeUnits)) record[key] = groups.get(key);

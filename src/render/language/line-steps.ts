@@ -108,7 +108,8 @@ const isQuoted = (state: LineState | typeof LOST): boolean =>
   state !== LOST && (state.open === '"' || state.open === "'");
 
 const placeOfState = (state: LineState | typeof LOST): LinePlace => {
-  if (state === LOST || state.escaped) return 'unknown';
+  if (state === LOST) return 'lost';
+  if (state.escaped) return 'escaped';
   switch (state.open) {
     case '#':
       return 'comment';

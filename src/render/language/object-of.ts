@@ -18,20 +18,20 @@ export const objectOf = (value: unknown, depth = 2): ObjectRef | undefined => {
   return undefined;
 };
 
-/** Whether a value stands for an object among others: as {@link objectOf}, but any element of its lists counts. */
-export const concerns = (value: unknown, object: ObjectRef, depth = 2): boolean => {
-  if (!isRecord(value)) return false;
-  if (isObject(value)) return isSameObject(objectRef(value), object);
-  if (isRef(value)) return isSameObject(value, object);
-  if (isRef(value['object']) && isSameObject(value['object'], object)) return true;
-  if (depth === 0) return false;
-  return Object.values(value).some(
-    (member) => Array.isArray(member) && member.some((one) => concerns(one, object, depth - 1)),
-  );
-};
-
-const isSameObject = (left: ObjectRef, right: ObjectRef): boolean =>
-  left.kind === right.kind && left.namespace === right.namespace && left.name === right.name;
+/** All Kubernetes objects that a value stands for: as {@link objectOf}, but every element of its lists counts. */
+export function* objectsIn(value: unknown, depth = 2): Generator<ObjectRef> {
+  if (!isRecord(value)) return;
+  if (isObject(value)) yield objectRef(value);
+  else if (isRef(value)) yield value;
+  else {
+    if (isRef(value['object'])) yield value['object'];
+    if (depth === 0) return;
+    for (const member of Object.values(value)) {
+      if (!Array.isArray(member)) continue;
+      for (const one of member) yield* objectsIn(one, depth - 1);
+    }
+  }
+}
 
 const isObject = (value: unknown): value is KubeObject =>
   isRecord(value) &&

@@ -1,8 +1,8 @@
 /** Where in a line of HAProxy's configuration an emitter can stand, and which emitters fit there. */
 
 /**
- * What HAProxy makes of the text at one position. `unknown` is a position that nothing is known about: which directive it
- * belongs to, or even which state the line is in.
+ * What HAProxy makes of the text at one position. `unknown` is a word of a directive that nothing is known about, `lost` a
+ * position of which not even the state of the line is known.
  */
 export type LinePlace =
   | 'lineStart'
@@ -13,7 +13,9 @@ export type LinePlace =
   | 'singleQuotes'
   | 'doubleQuotes'
   | 'comment'
-  | 'unknown';
+  | 'escaped'
+  | 'unknown'
+  | 'lost';
 
 interface PlaceFacts {
   /** Completes "the emitter … does not fit …". */
@@ -24,6 +26,8 @@ interface PlaceFacts {
 
 /** Words without a character that means anything to HAProxy fit wherever text does. */
 const PLAIN = ['token', 'path'];
+/** All that make words of a line, whatever HAProxy reads in them. */
+const WORDS = ['quoted', ...PLAIN, 'logFormat', 'header', 'regex', 'aclPattern'];
 
 const PLACES: Readonly<Record<LinePlace, PlaceFacts>> = {
   lineStart: { where: 'at the start of a line, where HAProxy reads a keyword', fit: [] },
@@ -36,11 +40,11 @@ const PLACES: Readonly<Record<LinePlace, PlaceFacts>> = {
   pattern: { where: 'as a pattern of an ACL', fit: ['aclPattern', 'regex', ...PLAIN] },
   singleQuotes: { where: 'inside single quotes', fit: PLAIN },
   doubleQuotes: { where: 'inside double quotes', fit: PLAIN },
-  comment: { where: 'in a comment', fit: ['comment', ...PLAIN] },
-  unknown: {
-    where: 'in a line of the configuration',
-    fit: ['quoted', ...PLAIN, 'logFormat', 'header', 'regex', 'aclPattern', 'comment'],
-  },
+  // A directive that is commented out harms nobody.
+  comment: { where: 'in a comment', fit: ['comment', ...WORDS] },
+  escaped: { where: 'directly behind a backslash', fit: [] },
+  unknown: { where: 'in a line of the configuration', fit: WORDS },
+  lost: { where: 'in a line of the configuration', fit: [...WORDS, 'comment'] },
 };
 
 /** Whether what the emitter prints means its value there. */
@@ -58,6 +62,7 @@ export const misfit = (emitter: string, place: LinePlace): string => {
 /** What to do about it, in one sentence. */
 export const mendMisfit = (place: LinePlace): string => {
   if (place === 'lineStart') return 'Write the keyword itself into the template.';
+  if (place === 'escaped') return 'Write "\\\\" for a backslash, or move it elsewhere.';
   if (place === 'singleQuotes' || place === 'doubleQuotes') {
     return 'Use "token", or close the quotes before it: what follows a quote directly belongs to the same word.';
   }

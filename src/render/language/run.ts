@@ -87,6 +87,8 @@ export interface CellRun {
   readonly map: string | undefined;
   /** Scope that holds the globals only. */
   readonly globals: Scope;
+  /** What tells the problems of the effects apart; undefined as long as there is none. */
+  told: Set<string> | undefined;
   /** Where the function that runs was called. */
   callPlace: Place;
   /** Nesting of includes and macro calls. */

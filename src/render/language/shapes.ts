@@ -47,7 +47,8 @@ const NAMED = { name: SCALAR, object: OBJECT };
 
 const ROUTES = {
   hosts: record<HostRoutes>({
-    ...{ host: SCALAR, exact: PATHS, prefix: PATHS, defaultBackend: SCALAR, httpsRedirect: SCALAR },
+    ...{ host: SCALAR, exact: PATHS, prefix: PATHS, httpsRedirect: SCALAR },
+    ...{ defaultBackend: SCALAR, defaultObject: OBJECT },
   }),
   backends: record<BackendModel>({ ...NAMED, mode: SCALAR, servers: listOf(SERVER) }),
   certificates: record<CertificateModel>({ ...NAMED, hosts: listOf(SCALAR), pem: SCALAR }),
@@ -131,13 +132,18 @@ export const loopShapes = (
     return [name, position === 0 ? SCALAR : over.of];
   });
 
-/** Why a look-up can never find anything; undefined when it can. */
+/**
+ * Why a look-up can never find anything; undefined when it can.
+ *
+ * @param known what names can have, and the paths that the template asks for before it uses them
+ */
 export const impossibleMember = (
-  { target, val }: LookupVal,
-  shapes: Shapes,
+  node: LookupVal,
+  { visible, guarded }: { readonly visible: Shapes; readonly guarded: ReadonlySet<string> },
 ): string | undefined => {
-  if (val.typename !== 'Literal') return undefined;
-  const shape = shapeOf(target, shapes);
+  const { target, val } = node;
+  if (val.typename !== 'Literal' || guarded.has(describe(node))) return undefined;
+  const shape = shapeOf(target, visible);
   const name = String(val.value);
   const names = namesIn(shape);
   if (names === undefined || names.includes(name)) return undefined;

@@ -46,7 +46,7 @@ export interface TemplateSet {
   readonly backendTag: string | undefined;
   /** Sources of the protective snippets and of everything they include. */
   readonly protective: ReadonlySet<string>;
-  /** What is no error and most likely not meant: snippets that print nowhere. */
+  /** What is no error and most likely not meant: snippets that print nowhere, templates that are too much to check. */
   readonly warnings: readonly Problem[];
 }
 
@@ -83,7 +83,7 @@ export const compileTemplates = (config: TemplateConfig, globals: Scope): Compil
   if (failures.length > 0) return { ok: false, problems: sorted(failures) };
   const { backendTag, reached } = found;
   const named = [...snippets].map(([name, snippet]) => ({ name, ...snippet }));
-  const warnings = unusedSnippets(named, reached);
+  const warnings = [...found.warnings, ...unusedSnippets(named, reached)];
   const protective = protectiveSources(config, finder(snippets));
   return compile({ roots, snippets, backendTag, protective, warnings });
 };
@@ -159,6 +159,7 @@ interface Found {
   readonly backendTag: string | undefined;
   /** Roots of all templates that print somewhere. */
   readonly reached: ReadonlySet<Node>;
+  readonly warnings: readonly Problem[];
 }
 
 const checkRoots = (
@@ -173,6 +174,7 @@ const checkRoots = (
   };
   const backendTags = new Set<string>();
   const reached = new Set<Node>();
+  const warnings: Problem[] = [];
   for (const template of roots) {
     const findings = checkScopes(template, facts, template.kind);
     failures.push(...findings.problems);
@@ -180,14 +182,16 @@ const checkRoots = (
     for (const root of findings.reached) reached.add(root);
     // What a broken template would print is not known.
     if (template.kind !== 'config' || !syntaxIsGood) continue;
-    failures.push(...checkPlaces(template, facts.find));
+    const places = checkPlaces(template, facts.find);
+    failures.push(...places.failures);
+    warnings.push(...places.warnings);
     const text = [...findings.reached].map(literalText);
     if (!/\bdefault-path\s+origin\b/.test(text.join('\n'))) {
       failures.push(missingDefaultPath(config.main.source));
     }
   }
   if (backendTags.size > 1) failures.push(severalBackendTags([...backendTags].sort()));
-  return { backendTag: [...backendTags][0], reached };
+  return { backendTag: [...backendTags][0], reached, warnings };
 };
 
 const missingDefaultPath = (source: string): TemplateFailure =>

@@ -1,4 +1,5 @@
 import type { ValidationTestSpec } from '../config/spec.ts';
+import { TemplateFailure } from '../language/failure.ts';
 import { linearRegex } from '../language/patterns.ts';
 import type { RenderResult } from '../render.ts';
 import {
@@ -10,7 +11,7 @@ import {
   shownValue,
 } from './excerpts.ts';
 import { parseJsonPath, type Step, valuesAt } from './json-path.ts';
-import { targetText } from './targets.ts';
+import { RENDERING_ERROR, targetText } from './targets.ts';
 
 /** One assertion of a test, as written. */
 export type Assertion = NonNullable<ValidationTestSpec['assertions']>[number];
@@ -30,10 +31,26 @@ type TextCheck = (text: string, assertion: Assertion) => Miss | undefined;
 /**
  * What is wrong with a render according to an assertion on one of its texts; undefined when it holds. Patterns are
  * regular expressions in RE2 syntax and take linear time.
- *
- * @throws TemplateFailure for a pattern that is no regular expression
  */
-export const checkText = (assertion: Assertion, result: RenderResult): Miss | undefined => {
+export const checkText = (assertion: Assertion, result: RenderResult): Miss | undefined =>
+  tolerant(() => textMiss(assertion, result));
+
+/** Whether an assertion is about a failure: it would not hold of a render that succeeds. */
+export const expectsFailure = (assertion: Assertion): boolean =>
+  assertion.target === RENDERING_ERROR &&
+  tolerant(() => CHECKS[assertion.type ?? '']?.('', assertion)) !== undefined;
+
+/** A pattern that is none is what the assertion says wrong. */
+const tolerant = (check: () => Miss | undefined): Miss | undefined => {
+  try {
+    return check();
+  } catch (error: unknown) {
+    if (error instanceof TemplateFailure) return { message: error.message };
+    throw error;
+  }
+};
+
+const textMiss = (assertion: Assertion, result: RenderResult): Miss | undefined => {
   const { type = '', target = 'haproxy.cfg' } = assertion;
   const check = CHECKS[type];
   if (check === undefined) return { message: 'has no type' };

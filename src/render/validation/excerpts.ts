@@ -14,17 +14,26 @@ export const lineAt = (text: string, index: number): number => {
   return line;
 };
 
-/** The lines of these positions, each once and no more than three. */
+/** The lines of these positions, which ascend; each once and no more than three. */
 export const linesAt = (text: string, positions: readonly number[]): string => {
-  const starts = positions.map((at) => text.lastIndexOf('\n', at - 1) + 1);
-  const quoted = [...new Set(starts)].map((start) => {
-    const first = positions.find((at) => at >= start) ?? start;
-    return `line ${lineAt(text, start)}: ${cut(lineFrom(text, start), first - start)}`;
+  const firsts = firstOfEachLine(text, positions);
+  const quoted = firsts.slice(0, MOST_LINES).map((at) => {
+    const start = at === 0 ? 0 : text.lastIndexOf('\n', at - 1) + 1;
+    return `line ${lineAt(text, start)}: ${cut(lineFrom(text, start), at - start)}`;
   });
-  const surplus = quoted.length - MOST_LINES;
-  return surplus <= 0
-    ? quoted.join('\n')
-    : [...quoted.slice(0, MOST_LINES), `and ${surplus} more`].join('\n');
+  const surplus = firsts.length - quoted.length;
+  return [...quoted, ...(surplus === 0 ? [] : [`and ${surplus} more`])].join('\n');
+};
+
+/** Looks at each line once, however many positions it has. */
+const firstOfEachLine = (text: string, positions: readonly number[]): readonly number[] => {
+  let end = -1;
+  return positions.filter((at) => {
+    if (at <= end) return false;
+    const lineFeed = text.indexOf('\n', at);
+    end = lineFeed === -1 ? text.length : lineFeed;
+    return true;
+  });
 };
 
 /** The line that has most of the words of a pattern, or how much there is without any. */

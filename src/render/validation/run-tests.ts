@@ -6,13 +6,12 @@ import { mergeMembers } from '../config/parse-config.ts';
 import type { ValidationTestSpec } from '../config/spec.ts';
 import type { TemplateConfig } from '../config/template-config.ts';
 import type { CreatedEngine } from '../engine.ts';
-import { TemplateFailure } from '../language/failure.ts';
 import type { Render, RenderedFile, RenderResult, TemplateEngine } from '../render.ts';
 import { isAtLeast } from '../version.ts';
-import { type Assertion, checkText, type Miss } from './assertions.ts';
+import { type Assertion, checkText, expectsFailure, type Miss } from './assertions.ts';
 import { firstDifference } from './excerpts.ts';
 import { fixtureSnapshot } from './fixtures.ts';
-import { isSecret, RENDERING_ERROR } from './targets.ts';
+import { isSecret } from './targets.ts';
 
 /** What HAProxy says about a render: accepted, or what is wrong, or why it could not be asked. */
 export type Judgement =
@@ -116,9 +115,9 @@ class TestRun {
     return undefined;
   }
 
-  /** A failed render fails the test, unless the test is about the failure. */
+  /** A failed render fails the test, unless the test expects the failure. */
   #judgeFailure(result: RenderResult, assertions: readonly Assertion[]): void {
-    if (result.ok || assertions.some(({ target }) => target === RENDERING_ERROR)) return;
+    if (result.ok || assertions.some(expectsFailure)) return;
     for (const problem of result.failure.problems) {
       const message = `cannot be rendered: ${problem.message}`;
       this.#fail('fixtures', { ...problem, message });
@@ -131,14 +130,16 @@ class TestRun {
   ): Promise<void> {
     const { type, description } = assertion;
     const title = description === undefined ? '' : ` (${description})`;
-    if (type === 'haproxy_valid') {
-      await this.#askHaproxy(result, { path, title });
+    if (type === 'haproxy_valid' && result.ok) {
+      await this.#askHaproxy(result.render, { path, title });
       return;
     }
     const miss =
-      type === 'deterministic'
-        ? difference(result, this.#render())
-        : tolerant(() => checkText(assertion, result));
+      type === 'haproxy_valid'
+        ? NOTHING_RENDERED
+        : type === 'deterministic'
+          ? difference(result, this.#render())
+          : checkText(assertion, result);
     if (miss === undefined) return;
     const { message, ...quotations } = miss;
     const said = `${type ?? 'assertion'}${title}: ${message}`;
@@ -147,11 +148,10 @@ class TestRun {
   }
 
   async #askHaproxy(
-    result: RenderResult,
+    render: Render,
     { path, title }: { readonly path: string; readonly title: string },
   ): Promise<void> {
-    if (!result.ok) return; // told already, or what the test is about
-    const judgement = await this.#parts.bench.check(result.render);
+    const judgement = await this.#parts.bench.check(render);
     if (judgement.result === 'refused') {
       for (const problem of judgement.problems) {
         this.#fail(path, { ...problem, message: `haproxy_valid${title}: ${problem.message}` });
@@ -242,12 +242,14 @@ const complete = (engine: TemplateEngine, snapshot: Snapshot): RenderResult => {
   }
 };
 
+const NOTHING_RENDERED: Miss = { message: 'nothing was rendered' };
+
 /** Undefined also when the second render could not be made, which is told by itself. */
 const difference = (first: RenderResult, second: RenderResult | undefined): Miss | undefined => {
   if (second === undefined) return undefined;
   if (!first.ok || !second.ok) {
     return first.ok === second.ok
-      ? undefined
+      ? NOTHING_RENDERED
       : { message: 'the same objects render once and fail once' };
   }
   const [before, after] = [first.render.files, second.render.files];
@@ -273,13 +275,3 @@ const quotedDifference = (
 
 const textOf = (file: RenderedFile | undefined): string | undefined =>
   file === undefined ? undefined : chunkText(file.text);
-
-/** A pattern that is none is what the assertion says wrong. */
-const tolerant = (check: () => Miss | undefined): Miss | undefined => {
-  try {
-    return check();
-  } catch (error: unknown) {
-    if (error instanceof TemplateFailure) return { message: error.message };
-    throw error;
-  }
-};

@@ -42,6 +42,12 @@ describe('docs/extending.md', () => {
     expect(names.filter((name) => !lines.includes(`${name}:`))).toStrictEqual([]);
   });
 
+  test('lets no Ingress be served without what tells its limit', async () => {
+    const config = exampleConfig('extending');
+    const { protective } = await libraryEngine(config === undefined ? {} : { config });
+    expect([...protective]).toStrictEqual([expect.stringContaining('templateSnippets.max-body.')]);
+  });
+
   test('shows an explanation as the command gives it', async () => {
     const config = exampleConfig('extending');
     const engine = await libraryEngine(config === undefined ? {} : { config });

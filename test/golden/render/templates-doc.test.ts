@@ -32,7 +32,8 @@ const OBJECTS = [
 ];
 
 const host: HostRoutes = {
-  ...{ host: 'a.example', exact: [], defaultBackend: undefined, httpsRedirect: false },
+  ...{ host: 'a.example', exact: [], httpsRedirect: false },
+  ...{ defaultBackend: undefined, defaultObject: undefined },
   prefix: [{ path: '', backend: 'shop_web_80', object: refOf('web') }],
 };
 

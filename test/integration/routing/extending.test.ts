@@ -107,7 +107,35 @@ describe.each(haproxyVersions())('examples/extending on HAProxy $version', ({ bi
     expect(await post('limited.example.com', '/exact', { body: 'x'.repeat(1_024) })).toBe(200);
   });
 
-  test.each(['lots', '0', '10 m', '1k\n    bind :1', '-1', '99999999999999999999'])(
+  test('S24: a limit of an exact path that ends in a slash counts there, and not without it', async () => {
+    const rules = [['limited.example.com', '/a/', 'shop:80', 'Exact']] as const;
+    await proxied.serve([...example(), limited('1k'), ingress('unlimited', { rules })]);
+    const body = 'x'.repeat(1_025);
+    expect(await post('limited.example.com', '/a', { body })).toBe(413);
+    expect(await post('limited.example.com', '/a/', { body })).toBe(200);
+  });
+
+  test('S24: a limit counts for the default backend of its Ingress', async () => {
+    const annotations = { 'example.com/max-body': '1k' };
+    await proxied.serve([
+      ...example(),
+      ingress('all', { defaultBackend: 'shop:80', annotations }),
+      ingress('own', {
+        ...{ rules: [['own.example.com', '/free', 'shop:80']], defaultBackend: 'shop:80' },
+        annotations,
+      }),
+      ingress('free', { rules: [['own.example.com', '/free/more', 'shop:80']] }),
+    ]);
+    const [small, large] = ['x'.repeat(1_024), 'x'.repeat(1_025)];
+    for (const host of ['own.example.com', 'any.example.org']) {
+      expect(await post(host, '/a', { body: small })).toBe(200);
+      expect(await post(host, '/a', { body: large })).toBe(413);
+    }
+    expect(await post('own.example.com', '/free/more', { body: large })).toBe(200);
+    expect(await post('shop.example.com', '/media', { body: large })).toBe(200);
+  });
+
+  test.each(['', 'lots', '0', '10 m', '1k\n    bind :1', '-1', '99999999999999999999'])(
     'R7, R18: the limit %j is told, and refuses bodies',
     async (limit) => {
       const { problems } = await proxied.serve([...example(), limited(limit)]);

@@ -11,6 +11,7 @@ import {
   clientOf,
   configured,
   deleted,
+  engine,
   model,
   namesIn,
   passed,
@@ -57,6 +58,7 @@ const storedBad = (): StoredQuarantine => {
   const cause = { severity: 'error', reason: 'Told', message: 'm', nextStep: '' } as const;
   const refusedVersion = sha256('Route-bad 1');
   return {
+    format: 1,
     generation: 'g1',
     objects: [
       {
@@ -87,7 +89,8 @@ describe('quarantine (R6)', () => {
         b: 'good here|s',
         c: 'good here|s',
       });
-      expectObservable(inQuarantine(ports), '1s !').toBe('105ms a 103ms b', {
+      expectObservable(inQuarantine(ports), '1s !').toBe('5ms z 99ms a 103ms b', {
+        z: '',
         a: 'bad nothing',
         b: '',
       });
@@ -101,7 +104,7 @@ describe('quarantine (R6)', () => {
       const config$ = configured(failing);
       const leader$ = of({ leading: false } as const).pipe(concatWith(NEVER));
       const ports = portsWith({ resources: watching(one$, routes$), config$, leader$ });
-      expectObservable(inQuarantine(ports), '1s !').toBe('100ms a', { a: 'bad nothing' });
+      expectObservable(inQuarantine(ports), '1s !').toBe('z 99ms a', { z: '', a: 'bad nothing' });
     }),
   );
 
@@ -124,7 +127,8 @@ describe('quarantine (R6)', () => {
         agents: clientOf(new Map([['p1', agent]])),
         check: verdictAfter(20, isBad),
       });
-      expectObservable(inQuarantine(ports), '9s !').toBe('245ms a', {
+      expectObservable(inQuarantine(ports), '9s !').toBe('5ms z 239ms a', {
+        z: '',
         a: 'bad nothing,r accepted',
       });
       flush();
@@ -142,7 +146,7 @@ describe('quarantine (R6)', () => {
         config$: configured(),
         check: verdictAfter(0, () => refused('the configuration itself')),
       });
-      expectObservable(inQuarantine(ports), '1s !').toBe('--');
+      expectObservable(inQuarantine(ports), '1s !').toBe('z', { z: '' });
       expectObservable(
         told(ports, 'GateChanged', ({ phase }) => phase),
         '1s !',
@@ -180,7 +184,38 @@ describe('quarantine (R6)', () => {
           return asked > 1 ? of(storedBad()) : EMPTY;
         }),
       });
-      expectObservable(inQuarantine(ports), '60s !').toBe('10s a', { a: 'bad nothing' });
+      expectObservable(inQuarantine(ports), '60s !').toBe('z 9999ms a', {
+        z: '',
+        a: 'bad nothing',
+      });
+    }),
+  );
+
+  it(
+    'R6: a new configuration tells that nobody is in quarantine any more',
+    marbles(({ cold, expectObservable }) => {
+      const routes$ = of(replaced(thing('Route', 'bad'))).pipe(concatWith(NEVER));
+      const config$ = cold('a 99ms b', {
+        a: { ok: true, engine: engine({ ...failing, renderMs: 0 }) } as const,
+        b: { ok: true, engine: engine({ generation: 'g2', renderMs: 0 }) } as const,
+      });
+      const ports = portsWith({ resources: watching(one$, routes$), config$ });
+      expectObservable(inQuarantine(ports), '1s !').toBe('a 99ms b', { a: 'bad nothing', b: '' });
+    }),
+  );
+
+  it(
+    'R6: an object that only the new configuration cannot render does not keep it from taking over',
+    marbles(({ cold, expectObservable }) => {
+      const routes$ = of(replaced(thing('Route', 'bad'), thing('Route', 'r'))).pipe(
+        concatWith(NEVER),
+      );
+      const config$ = cold('a 99ms b', {
+        a: { ok: true, engine: engine({ renderMs: 0 }) } as const,
+        b: { ok: true, engine: engine({ ...failing, generation: 'g2', renderMs: 0 }) } as const,
+      });
+      const ports = portsWith({ resources: watching(one$, routes$), config$ });
+      expectObservable(rendered(ports), '1s !').toBe('a 99ms b', { a: 'bad r|s', b: 'r|s' });
     }),
   );
 });

@@ -1,14 +1,14 @@
 /** The quarantine over random histories, with a model of rendering and checking that has every kind of fault. */
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
-import { quarantineStep } from '../../../src/quarantine/machine.ts';
+import { nextDue, quarantineStep } from '../../../src/quarantine/machine.ts';
 import { type Quarantined, placeId, substitute } from '../../../src/quarantine/quarantine.ts';
-import { nextReturn } from '../../../src/quarantine/release.ts';
 import { search } from '../../../src/quarantine/search.ts';
 import {
   initialQuarantine,
   type QuarantineEvent,
   type QuarantineState,
+  type ReadsFor,
   type Wanted,
 } from '../../../src/quarantine/state.ts';
 import { type Suspect, suspectsBetween } from '../../../src/quarantine/suspects.ts';
@@ -17,13 +17,16 @@ import {
   emptySnapshot,
   type IndexedSnapshot,
 } from '../../../src/snapshot/apply-batch.ts';
-import { type KubeObject, objectRef, type ObjectRef } from '../../../src/snapshot/objects.ts';
+import { type KubeObject, objectRef } from '../../../src/snapshot/objects.ts';
 import type { Problem } from '../../../src/snapshot/problem.ts';
 import type { WatchEvent } from '../../../src/snapshot/watch.ts';
 import { sha256 as digest } from '../../../src/digest.ts';
 import { kubeObject, watched } from '../../support/watched.ts';
 
-const FAULTS = ['none', 'render', 'render-unnamed', 'check', 'check-unnamed', 'pair'] as const;
+const FAULTS = [
+  ...(['none', 'render', 'render-unnamed', 'check', 'check-unnamed', 'pair'] as const),
+  'protection',
+] as const;
 const NAMES = ['a', 'b', 'c', 'd', 'e', 'f'];
 const THINGS = watched('things');
 
@@ -33,7 +36,13 @@ interface Spec {
   readonly needs: string | undefined;
 }
 
-const specOf = (object: KubeObject): Spec => object['spec'] as Spec;
+/** What is rendered for a closed one has neither fault nor need. */
+const specOf = (object: KubeObject): Spec => {
+  const { fault = 'none', needs } = object['spec'] as Partial<Spec>;
+  return { fault, needs };
+};
+const isClosed = ({ metadata }: KubeObject): boolean =>
+  metadata.resourceVersion?.startsWith('closed:') === true;
 const objectsOf = (snapshot: IndexedSnapshot): readonly KubeObject[] =>
   snapshot.store('things').list();
 const missesNeed = (object: KubeObject, snapshot: IndexedSnapshot): boolean => {
@@ -46,14 +55,20 @@ const problem = (message: string, object?: KubeObject): Problem => ({
   reason: 'Model',
   message,
   nextStep: '',
+  place: { source: 'template', line: 1 },
   ...(object && { object: objectRef(object) }),
 });
+
+const PROTECTION = { source: 'protection', line: 1 };
 
 /** Everything that fails a render, as the cells tell it. */
 const renderProblems = (snapshot: IndexedSnapshot): readonly Problem[] =>
   objectsOf(snapshot).flatMap((object) => {
     if (specOf(object).fault === 'render' || missesNeed(object, snapshot)) {
       return [problem('named', object)];
+    }
+    if (specOf(object).fault === 'protection') {
+      return [problem('other', object), { ...problem('named', object), place: PROTECTION }];
     }
     return specOf(object).fault === 'render-unnamed' ? [problem('unnamed')] : [];
   });
@@ -104,17 +119,19 @@ class World {
   #versions = 0;
 
   constructor() {
-    const readsFor = ({ name }: ObjectRef): ReadonlySet<string> => {
-      const object = this.#watched.store('things').get('default', name);
-      const needs = object && specOf(object).needs;
-      return new Set(
-        needs === undefined ? [] : [JSON.stringify(['get', 'things', 'default', needs])],
-      );
-    };
+    const readsFor: ReadsFor =
+      () =>
+      ({ name }) => {
+        const object = this.#watched.store('things').get('default', name);
+        const needs = object && specOf(object).needs;
+        return new Set(
+          needs === undefined ? [] : [JSON.stringify(['get', 'things', 'default', needs])],
+        );
+      };
     const facts = {
       generation: 'g',
       watched: [THINGS],
-      protective: new Set<string>(),
+      protective: new Set(['protection']),
       readsFor,
       digest,
     };
@@ -137,7 +154,9 @@ class World {
     this.#watched = applyBatch(this.#watched, new Map([['things', batch]]));
     this.#now += 10_000_000;
     this.#settle({ type: 'watched', snapshot: this.#watched, now: this.#now });
-    for (let at = nextReturn(this.state); at !== undefined; at = nextReturn(this.state)) {
+    for (let times = 0; times < 3; times += 1) {
+      const at = nextDue(this.state);
+      if (at === undefined) break;
       this.#now = Math.max(this.#now, at);
       this.#settle({ type: 'due', now: this.#now });
     }
@@ -148,7 +167,7 @@ class World {
     if (spec === undefined) return { type: 'Deleted', key };
     this.#versions += 1;
     const metadata = { uid: name, resourceVersion: String(this.#versions) };
-    return { type: 'Upserted', object: kubeObject(key, { kind: 'Thing', metadata, spec }) };
+    return { type: 'Upserted', object: kubeObject(key, { kind: 'Ingress', metadata, spec }) };
   }
 
   #step(event: QuarantineEvent): void {
@@ -163,7 +182,8 @@ class World {
       this.rounds += 1;
       expect(this.rounds).toBeLessThan(2_000);
       const { wanted } = this.state;
-      if (wanted !== undefined) this.#step({ type: 'searched', wanted, found: searched(wanted) });
+      if (wanted !== undefined)
+        this.#step({ type: 'searched', wanted, found: searched(wanted), now: this.#now });
       else this.#serve(this.rendered);
     }
   }
@@ -190,6 +210,18 @@ interface Change {
   /** Undefined: it is deleted. */
   readonly spec: Spec | undefined;
 }
+
+/** Names of things whose protection is at fault, and for which something open is rendered. */
+const unprotected = ({ watched: all, rendered }: World): readonly string[] =>
+  objectsOf(all)
+    .filter((object) => specOf(object).fault === 'protection')
+    // What fails before it comes to its protection is replaced as anything else.
+    .filter((object) => !missesNeed(object, all) && !missesNeed(object, rendered))
+    .map(({ metadata }) => metadata.name)
+    .filter((name) => {
+      const found = rendered.store('things').get('default', name);
+      return found !== undefined && !isClosed(found);
+    });
 
 const change: fc.Arbitrary<Change> = fc.record({
   name: fc.constantFrom(...NAMES),
@@ -243,6 +275,7 @@ describe('quarantine', () => {
       for (const batch of batches) {
         world.change(batch);
         expect(canServe(world.rendered, 'check')).toBe(true);
+        expect(unprotected(world)).toStrictEqual([]);
         for (const object of objectsOf(world.watched)) {
           if (!isFaultless(object, world)) continue;
           const { name } = object.metadata;

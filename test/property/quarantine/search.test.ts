@@ -65,11 +65,13 @@ describe('search', () => {
 
   it('finds nothing where all can be served, and asks once', () => {
     expect(run([1, 2, 3], () => true)).toStrictEqual({ found: [], asked: 1 });
-    expect(run([], () => false)).toStrictEqual({ found: [], asked: 0 });
+    expect(run([], () => true)).toStrictEqual({ found: [], asked: 1 });
+    expect(run([], () => false, true)).toStrictEqual({ found: [], asked: 0 });
   });
 
   it('says so when even none of them can be served', () => {
     expect(run([1, 2, 3], () => false).found).toBeUndefined();
+    expect(run([], () => false).found).toBeUndefined();
   });
 
   it('does not ask for the start when it is known to be good', () => {

@@ -95,7 +95,8 @@ const batch = fc.record({
 });
 
 const hostRoutes = (host: string, paths: number): HostRoutes => ({
-  ...{ host, exact: [], defaultBackend: undefined, httpsRedirect: false },
+  ...{ host, exact: [], httpsRedirect: false },
+  ...{ defaultBackend: undefined, defaultObject: undefined },
   prefix: Array.from({ length: paths }, (_, index) => ({
     ...{ path: `/${index}`, backend: 'a', object: refOf(host) },
   })),

@@ -92,3 +92,20 @@ test.prop([
     expect(new Set(within.map(({ object }) => object)).size).toBe(within.length);
   }
 });
+
+test('R6: who is in quarantine is told at once, whatever was told of the object before', () => {
+  const queue = new EventQueue({ perObjectMs: 10_000 });
+  const about = (reason: string) => {
+    const object = { apiVersion: 'v1', kind: 'Ingress', namespace: 'a', name: 'b', uid: '' };
+    return eventDraft({ regarding: object, type: 'Warning', reason, action: 'Render', note: '' });
+  };
+  for (const reason of ['ServiceNotFound', 'RefusedByHAProxy', 'Quarantined']) {
+    queue.add(about(reason), 0);
+  }
+  const told: string[] = [];
+  for (let next = queue.next(0); next !== undefined; next = queue.next(0)) {
+    told.push(next.reason);
+    queue.settled(next, 0);
+  }
+  expect(told).toStrictEqual(['ServiceNotFound', 'Quarantined']);
+});

@@ -53,6 +53,34 @@ describe('haptic explain', () => {
     expect(out).toContain('\nmaps/hosts.map:1\n');
   });
 
+  it('spells out what a terminal would take for an order', async () => {
+    const config = {
+      apiVersion: 'haproxy-haptic.org/v1alpha1',
+      kind: 'HAProxyTemplateConfig',
+      metadata: { name: 'haptic' },
+      spec: {
+        watchedResources: {
+          configmaps: { apiVersions: ['v1'], resources: 'configmaps', indexBy: ['metadata.name'] },
+        },
+        files: {
+          'page.txt': {
+            template:
+              '{% cells one in resources.configmaps.list() key one.metadata.name %}\u001b[2J{{ one.data.text | text }}\n{% endcells %}',
+          },
+        },
+      },
+    };
+    const data = { text: 'a\u202eb' };
+    const page = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace: 'a', name: 'b' } };
+    const objects = [config, { ...page, data }];
+    const line = await explain(objects, '--file', 'general/page.txt', '--line', '1');
+    const object = await explain(objects, '--object', 'ConfigMap/a/b');
+    for (const { status, out, err } of [line, object]) {
+      expect({ status, err }).toStrictEqual({ status: 0, err: '' });
+      expect(out).toContain('  \\u001b[2Ja\\u202eb\n');
+    }
+  });
+
   it('tells of an object that nobody watches', async () => {
     const { status, out } = await explain(WEB, '--object', 'Deployment/default/web');
     expect(status).toBe(0);

@@ -1,7 +1,7 @@
 /** Who is blamed, what stands in for them, what is told and what is kept. */
 import { describe, expect, it } from 'vitest';
 import { sha256 } from '../../../src/digest.ts';
-import { blame, type Charge } from '../../../src/quarantine/blame.ts';
+import { blame, type Charge, quarantined } from '../../../src/quarantine/blame.ts';
 import {
   NO_QUARANTINE,
   placeId,
@@ -9,7 +9,7 @@ import {
   withObjects,
 } from '../../../src/quarantine/quarantine.ts';
 import { closedVersion } from '../../../src/quarantine/stand-in.ts';
-import { fromStored, toStored } from '../../../src/quarantine/stored.ts';
+import { fromStored, readStored, toStored } from '../../../src/quarantine/stored.ts';
 import { quarantineProblem } from '../../../src/quarantine/tell.ts';
 import { type KubeObject, objectRef } from '../../../src/snapshot/objects.ts';
 import type { Problem } from '../../../src/snapshot/problem.ts';
@@ -53,7 +53,8 @@ const problemOf = (object: KubeObject, source = 'template'): Problem => ({
 
 const charge = (bad: IndexedSnapshot, members: Partial<Charge> = {}): Charge => ({
   ...{ bad, good: undefined, now: bad, quarantine: NO_QUARANTINE, foundBy: 'render' },
-  ...{ protective: new Set(['protection']), readsFor: () => new Set<string>(), cleared: new Map() },
+  ...{ protective: new Set(['protection']), readsFor: () => () => new Set<string>() },
+  ...{ cleared: new Map(), goodIsOfAnother: false },
   ...members,
 });
 
@@ -147,6 +148,36 @@ describe('protection', () => {
     expect(guilty(placeless, unprotected).stand).toBe('accepted');
   });
 
+  it('R6: decides when an object has other faults, too, whichever comes first', () => {
+    const problems = [problemOf(after), problemOf(after, 'protection')];
+    for (const order of [problems, problems.toReversed()]) {
+      expect(blame(order, charge(bad, { good })).guilty).toMatchObject([{ stand: 'closed' }]);
+    }
+  });
+
+  it('R6: lets nothing unprotected stand in for a closed one that a search finds once more', () => {
+    const one = guilty(problemOf(after, 'protection'), charge(bad, { good }));
+    const quarantine = withObjects(NO_QUARANTINE, [one]);
+    const differences = [{ resource: 'ingresses', key: 'default/web', before }];
+    const accused = { object: one.object, differences, problems: [problemOf(after)] };
+    expect(quarantined([accused], charge(bad, { good, quarantine }))).toMatchObject([
+      { stand: 'nothing', substitutes: [{ instead: undefined }] },
+    ]);
+  });
+
+  it('R6: blames a closed Ingress that was let out and is as bad as before', () => {
+    const closed = closedVersion({
+      ...after,
+      metadata: { ...after.metadata, resourceVersion: '2' },
+    });
+    const again = { ...after, metadata: { ...after.metadata, resourceVersion: '2' } };
+    const served = snapshotOf({ ingresses: closed === undefined ? [] : [closed] });
+    const now = snapshotOf({ ingresses: [again] });
+    expect(guilty(problemOf(again, 'protection'), charge(now, { good: served })).stand).toBe(
+      'closed',
+    );
+  });
+
   it('R6: keeps all routes of a closed Ingress, and leads them nowhere', () => {
     const closed = closedVersion(after);
     const routing = createRouting({
@@ -222,5 +253,27 @@ describe('what is kept', () => {
       stand: 'nothing',
       substitutes: [{ instead: undefined }],
     });
+  });
+
+  it('R6: is read without what is not as it should be', () => {
+    const whole = JSON.parse(JSON.stringify(stored)) as typeof stored;
+    expect(readStored(whole)).toStrictEqual(whole);
+    const [first] = whole.objects;
+    const [place] = first?.substitutes ?? [];
+    const broken: readonly unknown[] = [
+      null,
+      {},
+      { ...first, cause: undefined },
+      { ...first, stand: 'open' },
+      { ...first, reads: [['no JSON', 'x']] },
+      { ...first, reads: 1 },
+      { ...first, substitutes: [{ ...place, key: 'default/another' }] },
+      { ...first, substitutes: [{ ...place, refused: 1 }] },
+    ];
+    expect(readStored({ ...whole, objects: [...broken, first] })?.objects).toStrictEqual([first]);
+    expect(readStored({ ...whole, objects: 1 })?.objects).toStrictEqual([]);
+    for (const other of [undefined, 5, { ...whole, format: 2 }, { ...whole, generation: 1 }]) {
+      expect(readStored(other)).toBeUndefined();
+    }
   });
 });

@@ -38,6 +38,16 @@ describe('event()', () => {
     expect(told(two)).toHaveLength(2);
   });
 
+  test('takes linear time for many in one cell', () => {
+    const each = '{{ event(one, { reason: "Bad", message: "x" }) }}';
+    const main = `${HEAD}{% for one in resources.configmaps.list() %}${each}${each}{% endfor %}\n`;
+    const objects = Array.from({ length: 4_000 }, (_, index) => configMap(`c${index}`, {}));
+    const startedAt = performance.now();
+    const { problems } = renderOf(engineOf({ main }), snapshotOf(objects));
+    expect(performance.now() - startedAt).toBeLessThan(3_000);
+    expect(problems).toHaveLength(4_000);
+  });
+
   test('puts data on one line of limited length', () => {
     const message = '"it is " ~ web.data.color';
     const [first] = told(`{ reason: "OddColor", severity: "error", message: ${message} }`);

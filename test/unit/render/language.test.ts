@@ -88,6 +88,14 @@ describe('what is printed', () => {
   });
 });
 
+test('group_by takes linear time for one large group', () => {
+  const services = Array.from({ length: 40_000 }, (_, index) => service(`s${index}`, 'red'));
+  const all = 'resources.services.list() | group_by("metadata.namespace") | values | first';
+  const startedAt = performance.now();
+  expect(printed(`{{ ${all} | length }}`, { objects: services })).toBe('40000\n');
+  expect(performance.now() - startedAt).toBeLessThan(3_000);
+});
+
 describe('undefined', () => {
   test.each([
     [`{{ ${ONE}.data.nothing | default("x") }}`, 'x'],

@@ -88,9 +88,20 @@ describe('a member that can never exist is refused when the set is loaded', () =
       '{{ map_entry("a", "b", "host.map") }}',
       'there is no map "host.map"; did you mean "hosts.map"? (main:3:24)',
     ],
+    [
+      '{% if extraContext.tls is defined %}{{ extraContext.tlz | token }}{% endif %}',
+      'extraContext has no member "tlz". (main:3:53)',
+    ],
+    [
+      '{% if extraContext.tls is defined %}{% include "tls" %}{% endif %}{% include "tlz" %}',
+      'extraContext has no member "tlz". (snippets/tlz:1:17)',
+    ],
     ['a{% raw %}b', 'syntax error: raw has no endraw. (main:3:'],
   ])('%s', (template, message) => {
-    const snippets = { s: '{{ x.nothing }}', lib: '{% macro m() %}{% endmacro %}' };
+    const snippets = {
+      ...{ s: '{{ x.nothing }}', lib: '{% macro m() %}{% endmacro %}' },
+      ...{ tls: '{{ extraContext.tls | token }}', tlz: '{{ extraContext.tlz | token }}' },
+    };
     expect(told(template, { snippets }).join('\n')).toContain(message);
   });
 
@@ -110,7 +121,22 @@ describe('a member that can never exist is refused when the set is loaded', () =
     '{{ {a: 1}.a }}{% if {}[extraContext.maxconn] is defined %}{% endif %}',
     '{% raw %}{{ x.nothing.at.all }}{% endraw %}{% verbatim %}{% nothing %}{% endverbatim %}',
     '{% raw %}{% raw %}x{% endraw %}{% endraw %}',
+    '{% if extraContext.proxy is defined %}log-tag {{ extraContext.proxy | quoted }}{% endif %}',
+    '{% if extraContext.tls is defined and extraContext.tls.strict %}{% endif %}',
+    '{% if extraContext.tls.strict is defined and extraContext.tls.strict %}{% endif %}',
+    '{% if extraContext["tls"] is undefined %}{% else %}log-tag {{ extraContext.tls | quoted }}{% endif %}',
+    '{% if extraContext.tls | default(false) %}log-tag {{ extraContext.tls | quoted }}{% endif %}',
+    '{% if resources.gateways is defined %}{% for g in resources.gateways.list() %}{% if g.x %}{% endif %}{% endfor %}{% endif %}',
+    '{% if capabilities.future is defined and capabilities.future %}{% endif %}',
+    '{% if dataplane.future is defined and dataplane.future %}{% endif %}',
+    '{% for h in routes.hosts | values %}{% if h.labels is defined and h.labels.x %}{% endif %}{% endfor %}',
+    over('backends', 'x.servers[0].zone is defined and x.servers[0].zone'),
+    '{% if extraContext.tls is defined %}{% include "tls" %}{% endif %}',
   ])('not refused: %s', (template) => {
-    expect(told(template, { snippets: { lib: '{% macro m() %}{% endmacro %}' } })).toEqual([]);
+    const snippets = {
+      lib: '{% macro m() %}{% endmacro %}',
+      tls: '{% if extraContext.tls %}{% endif %}',
+    };
+    expect(told(template, { snippets })).toEqual([]);
   });
 });

@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { HEAD, refusedProblems, type TemplateParts } from '../../support/templates.ts';
+import {
+  HEAD,
+  engineOf,
+  refusedProblems,
+  renderOf,
+  snapshotOf,
+  type TemplateParts,
+} from '../../support/templates.ts';
 
 const extraContext = { a: 'x', b: 'y', flag: true, list: ['x'], size: 1 };
 
@@ -190,6 +197,34 @@ describe('where the state depends on data nothing is told (P9)', () => {
     const started = performance.now();
     expect(told('{% include "s0" %}', { snippets: { ...snippets, s30: 'x ' } })).toEqual([]);
     expect(performance.now() - started).toBeLessThan(2000);
+  });
+
+  const branching = Array.from({ length: 8 }).reduce<string>(
+    (body) => `{% for x in extraContext.list %}${body.repeat(2)}{% endfor %}`,
+    '    log-tag x\n',
+  );
+
+  test('a tag that is too much to follow is told, inside a section too', () => {
+    const main = `${HEAD}{% section "s" %}\n# a\n${branching}{% endsection %}\n`;
+    const { problems } = renderOf(engineOf({ main, extraContext }), snapshotOf([]));
+    expect(problems).toMatchObject([
+      {
+        ...{ severity: 'warning', reason: 'PlacesNotChecked' },
+        place: { source: 'main', line: 5, column: 4 },
+      },
+    ]);
+  });
+
+  test('all is checked again on the lines behind such a tag', () => {
+    expect(told(`${branching}\n# a\nlog-tag "${A}"\n`)).toHaveLength(1);
+    expect(
+      told(`{% section "s" %}${branching}\n# a\nlog-tag "${A}"\n{% endsection %}`),
+    ).toHaveLength(1);
+  });
+
+  test('a long template is checked to its end', () => {
+    const lines = '    log-tag {{ extraContext.a | token }}\n'.repeat(35_000);
+    expect(told(`${lines}log-tag "${A}"\n`)).toHaveLength(1);
   });
 
   test('templates of files and maps have no lines of HAProxy', () => {

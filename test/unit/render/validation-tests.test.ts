@@ -30,6 +30,8 @@ const FIXTURES = new Map([
   ['configmaps', [configMap('b', { color: 'blue' }), configMap('a', { color: 'red' })]],
 ]);
 
+const NO_WAY: Assertion = { type: 'contains', target: 'rendering_error', pattern: 'no way' };
+
 const configOf = (tests: Tests, parts: TemplateParts = PARTS) => ({
   ...templateConfig(parts),
   validationTests: new Map(Object.entries(tests)),
@@ -250,6 +252,49 @@ describe('runTest', () => {
     );
   });
 
+  it.each<[readonly Assertion[], readonly string[]]>([
+    [
+      [{ type: 'haproxy_valid' }],
+      ['cannot be rendered: no way', 'haproxy_valid: nothing was rendered'],
+    ],
+    [
+      [NO_WAY, { type: 'haproxy_valid', description: 'loads' }],
+      ['haproxy_valid (loads): nothing was rendered'],
+    ],
+    [[NO_WAY, { type: 'deterministic' }], ['deterministic: nothing was rendered']],
+    [
+      [{ type: 'not_contains', target: 'rendering_error', pattern: 'some way' }],
+      ['cannot be rendered: no way'],
+    ],
+    [
+      [{ type: 'match_count', target: 'rendering_error', pattern: 'some way', expected: '0' }],
+      ['cannot be rendered: no way'],
+    ],
+    [
+      [{ type: 'match_order', target: 'rendering_error', patterns: [] }],
+      ['cannot be rendered: no way'],
+    ],
+    [
+      [{ type: 'contains', target: 'rendering_error', pattern: '(' }],
+      ['not a regular expression in RE2 syntax'],
+    ],
+    [
+      [{ type: 'equals', target: 'rendering_error', expected: 'some way' }],
+      ['equals: rendering_error differs'],
+    ],
+    [[{ type: 'match_count', target: 'rendering_error', pattern: 'way', expected: '1' }], []],
+    [[{ type: 'match_order', target: 'rendering_error', patterns: ['no', 'way'] }], []],
+    [[{ type: 'not_contains', target: 'rendering_error', pattern: '^$' }], []],
+  ])('takes a failed render for what %j expect of it', async (assertions, expected) => {
+    const parts = { main: `${HEAD}{{ fail("no way") }}` };
+    const { outcome, reasons } = await run('t', { t: { assertions } }, { parts });
+    expect(outcome).toBe(expected.length === 0 ? 'passed' : 'failed');
+    expect(reasons).toHaveLength(expected.length);
+    for (const [index, part] of expected.entries()) {
+      expect(reasons[index]?.problem.message).toContain(part);
+    }
+  });
+
   it('passes on what HAProxy says, and does not call a test failed that HAProxy could not judge', async () => {
     const refusal = {
       severity: 'error',
@@ -324,6 +369,16 @@ describe('runTest', () => {
       'does not match',
     );
     expect(performance.now() - startedAt).toBeLessThan(5_000);
+  });
+
+  it.each([
+    ['many lines', `# ${'a'.repeat(30)}\n`.repeat(8_000)],
+    ['one long line', `# ${'a'.repeat(300_000)}\n`],
+  ])('quotes matches at everything of %s in linear time', async (_what, text) => {
+    const parts = { main: `${HEAD}${text}` };
+    const startedAt = performance.now();
+    await assertion({ type: 'not_contains', pattern: '.' }, { parts });
+    expect(performance.now() - startedAt).toBeLessThan(3_000);
   });
 
   it('looks up own members only', async () => {

@@ -99,6 +99,7 @@ describe('the default backend', () => {
     ]);
     expect(backendFor(model, 'a.example.com', '/y')).toBe('default_own_80');
     expect(backendFor(model, 'other.org', '/y')).toBe('notFound');
+    expect(model.hosts.get('a.example.com')?.defaultObject?.name).toBe('own');
   });
 
   test('serves a rule that has a host and no paths', () => {

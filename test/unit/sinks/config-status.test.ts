@@ -6,6 +6,7 @@ import type { ControllerStreams, Notification, Observer } from '../../../src/por
 import type { ObjectRef } from '../../../src/snapshot/objects.ts';
 import type { Problem } from '../../../src/snapshot/problem.ts';
 import { configStatus } from '../../../src/sinks/config-status.ts';
+import type { Quarantined } from '../../../src/quarantine/quarantine.ts';
 import type { StoredQuarantine } from '../../../src/quarantine/stored.ts';
 import { storeAcceptedConfig } from '../../../src/sinks/store-accepted-config.ts';
 import { storeQuarantine } from '../../../src/sinks/store-quarantine.ts';
@@ -263,8 +264,13 @@ describe('storeAcceptedConfig', () => {
 });
 
 describe('storeQuarantine', () => {
-  const kept: StoredQuarantine = { generation: 'digest', objects: [] };
-  const held: Notification = { type: 'Quarantine', objects: [], stored: () => kept };
+  const kept: StoredQuarantine = { format: 1, generation: 'digest', objects: [] };
+  const cause = { severity: 'error', reason: 'R', message: 'm', nextStep: '' } as const;
+  const one: Quarantined = {
+    ...{ object: OBJECT, substitutes: [], stand: 'nothing', reads: new Set(), cause },
+    foundBy: 'check',
+  };
+  const held: Notification = { type: 'Quarantine', objects: [one], stored: () => kept };
   const store = (api: KubeClient, events: readonly Notification[]): Notification[] =>
     observed(storeQuarantine({ client: api, random: () => 0 }), events);
   const load = (api: KubeClient): readonly StoredQuarantine[] => {
@@ -312,7 +318,7 @@ describe('storeQuarantine', () => {
     const secret = (value: unknown) =>
       new OneObject({ metadata: {}, data: { 'quarantine.json.gz': packed(value) } });
     expect(
-      [5, {}, { objects: 1, generation: 'g' }].map((value) => load(secret(value))),
+      [5, {}, { objects: [], generation: 'g' }].map((value) => load(secret(value))),
     ).toStrictEqual([[], [], []]);
   });
 });

@@ -11,7 +11,7 @@ const engineOf = (steps: () => Generator<void, RenderResult>): TemplateEngine =>
   controller: defaultController,
   podSelector: {},
   protective: new Set(),
-  readsFor: () => new Set(),
+  readsFor: () => () => new Set(),
   fork: () => engineOf(steps),
   steps,
   stats: () => ({ cells: 0, reads: 0 }),
