@@ -49,7 +49,7 @@ const INTEGRATION: Stage = {
   name: 'integration with HAProxy',
   ...vitest('integration'),
   live: true,
-  timeoutMs: 480_000,
+  timeoutMs: 900_000,
 };
 
 /** The first run builds Kubernetes, which takes most of this. */

@@ -1,11 +1,10 @@
-import { defer, EMPTY, filter, ignoreElements, merge, type Observable, of, switchMap } from 'rxjs';
+import { defer, EMPTY, filter, ignoreElements, merge, type Observable, switchMap } from 'rxjs';
 import { shareLatest } from '../operators/share-latest.ts';
 import { isType, type Notification, type NotificationOf, type Observer } from '../ports.ts';
 import { acceptedSecret } from '../streams/accepted-config.ts';
+import { keepSecret } from './keep-secret.ts';
 import { whileLeading } from './while-leading.ts';
 import { createWriter, type Writer, type WriterOptions } from './write-objects.ts';
-
-const SECRET = { apiVersion: 'v1', kind: 'Secret', plural: 'secrets' };
 
 /**
  * Keeps the newest accepted configuration in a Secret beside its object, for replicas that start while the object is
@@ -37,21 +36,12 @@ const store = (
 ): Observable<Notification> => {
   if (object === undefined) return EMPTY;
   const { namespace, name } = object;
-  const secret = acceptedSecret(object, { generation, spec });
-  if (secret === undefined) {
-    const problem = {
-      severity: 'warning',
-      reason: 'ConfigTooLargeToKeep',
-      message: `HAProxyTemplateConfig ${namespace}/${name} is too large to be kept for replicas that start while a newer generation is refused.`,
-      nextStep: 'Move templates that rarely change into a library, or correct refusals soon.',
-      object,
-    } as const;
-    return of(writer.withheld({ resource: SECRET, namespace }, problem));
-  }
-  const write = { verb: 'apply', resource: SECRET, namespace, ...secret } as const;
-  return writer.untilDone(
-    writer.run((writeOne) =>
-      writeOne({ write: () => write, done: () => undefined, refused: () => undefined }),
-    ),
-  );
+  const tooLarge = {
+    severity: 'warning',
+    reason: 'ConfigTooLargeToKeep',
+    message: `HAProxyTemplateConfig ${namespace}/${name} is too large to be kept for replicas that start while a newer generation is refused.`,
+    nextStep: 'Move templates that rarely change into a library, or correct refusals soon.',
+    object,
+  } as const;
+  return keepSecret(acceptedSecret(object, { generation, spec }), { writer, namespace, tooLarge });
 };

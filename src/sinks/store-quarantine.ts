@@ -5,17 +5,15 @@ import {
   filter,
   ignoreElements,
   merge,
-  of,
   skipWhile,
   switchMap,
 } from 'rxjs';
 import { shareLatest } from '../operators/share-latest.ts';
 import { isType, type Observer } from '../ports.ts';
 import { quarantineSecret } from '../streams/kept-quarantine.ts';
+import { keepSecret } from './keep-secret.ts';
 import { whileLeading } from './while-leading.ts';
 import { createWriter, type WriterOptions } from './write-objects.ts';
-
-const SECRET = { apiVersion: 'v1', kind: 'Secret', plural: 'secrets' };
 
 /** Keeps what is in quarantine in a Secret beside the configuration, for whoever leads next. Only the leader writes. */
 export const storeQuarantine =
@@ -38,27 +36,15 @@ export const storeQuarantine =
               switchMap(([{ object }, { stored }]) => {
                 if (object === undefined) return EMPTY;
                 const { namespace, name } = object;
+                const tooLarge = {
+                  severity: 'warning',
+                  reason: 'QuarantineTooLargeToKeep',
+                  message: `What is in quarantine under HAProxyTemplateConfig ${namespace}/${name} is too large to be kept for the next leader.`,
+                  nextStep: 'Correct the objects in quarantine; the next leader finds them anew.',
+                  object,
+                } as const;
                 const secret = quarantineSecret(object, stored());
-                if (secret === undefined) {
-                  const problem = {
-                    severity: 'warning',
-                    reason: 'QuarantineTooLargeToKeep',
-                    message: `What is in quarantine under HAProxyTemplateConfig ${namespace}/${name} is too large to be kept for the next leader.`,
-                    nextStep: 'Correct the objects in quarantine; the next leader finds them anew.',
-                    object,
-                  } as const;
-                  return of(writer.withheld({ resource: SECRET, namespace }, problem));
-                }
-                const write = { verb: 'apply', resource: SECRET, namespace, ...secret } as const;
-                return writer.untilDone(
-                  writer.run((writeOne) =>
-                    writeOne({
-                      write: () => write,
-                      done: () => undefined,
-                      refused: () => undefined,
-                    }),
-                  ),
-                );
+                return keepSecret(secret, { writer, namespace, tooLarge });
               }),
             );
           }),
