@@ -1,7 +1,7 @@
 /** What is wrong with a call of a function because of where it stands, or because of literals that it is given. */
 import { nameOfKey } from './compile-context.ts';
 import { nearest } from './failure.ts';
-import { BACKEND_MEMBERS, PROFILE_MEMBERS } from './declare-backend.ts';
+import { BACKEND_MEMBERS, PROFILE_MEMBERS, SERVER_MEMBERS } from './declare-backend.ts';
 import type { FunCall, Node } from './syntax.ts';
 
 /** Where a call stands. */
@@ -26,7 +26,9 @@ export const callProblems = (
 ): readonly (readonly [Node, string])[] => {
   const name = node.name.typename === 'Symbol' ? node.name.value : '';
   const misplaced = name === 'backend' ? backendProblem(place) : profileProblem(name, place);
-  const known = { backend: BACKEND_MEMBERS, profile: PROFILE_MEMBERS }[name];
+  const known = { backend: BACKEND_MEMBERS, profile: PROFILE_MEMBERS, server: SERVER_MEMBERS }[
+    name
+  ];
   return [
     ...(misplaced === undefined ? [] : [[node, misplaced] as const]),
     ...(known === undefined ? [] : unknownMembers(node, name, known)),

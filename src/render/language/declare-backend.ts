@@ -15,7 +15,7 @@ import {
   wordArgument,
 } from './parameters.ts';
 import type { Run } from './run.ts';
-import { EMPTY_TEXT, Text } from './text.ts';
+import { EMPTY_TEXT, plain, Text } from './text.ts';
 import { isRecord, kindOf, listOf, type Arguments } from './values.ts';
 import { Profile, Writer } from './writer.ts';
 
@@ -24,6 +24,8 @@ export const BACKEND_MEMBERS = [
   ...['name', 'mode', 'balance', 'hashType', 'profile', 'servers', 'body', 'dynamic'],
   'structuralReason',
 ];
+/** Of the one that `server()` takes. */
+export const SERVER_MEMBERS = ['name', 'address', 'port', 'weight', 'state', 'keywords'];
 /** And of the one that `profile()` takes. */
 export const PROFILE_MEMBERS = ['name', 'body'];
 
@@ -65,7 +67,7 @@ export const declareBackend = ({ positional }: Arguments, run: Run): Text => {
     ...hashTypeOf(members['hashType']),
   };
   const servers = elementsOf(members['servers'])
-    .map((server) => serverOf(server, name))
+    .map((server) => serverOf(server, `a server of backend ${name}`))
     .sort((left, right) => (left.name < right.name ? -1 : Number(left.name > right.name)));
   const head = [
     `backend ${name} from ${record.profile}`,
@@ -91,6 +93,17 @@ export const declareBackend = ({ positional }: Arguments, run: Run): Text => {
   };
   cell.effects.backends.push({ name, text, backend: sealed(backend, run) });
   return EMPTY_TEXT;
+};
+
+/**
+ * `server({…})`: a server for `backend().servers`. Without a name it is called after address and port, so that it keeps its
+ * name as long as it is there.
+ */
+export const declareServer = ({ positional }: Arguments): Server => {
+  const members = membersOf(positional[0], 'server()', SERVER_MEMBERS);
+  const address = String(plain(members['address'])).replaceAll(':', '-');
+  const name = members['name'] ?? `${address}_${String(plain(members['port']))}`;
+  return serverOf({ ...members, name }, 'server()');
 };
 
 const sealed = (
@@ -121,8 +134,7 @@ const hashTypeOf = (value: unknown): { hashType?: string } => {
 };
 
 /** A server as `routes` has them, every value checked for the place it is printed at. */
-const serverOf = (value: unknown, backend: string): Server => {
-  const where = `a server of backend ${backend}`;
+const serverOf = (value: unknown, where: string): Server => {
   if (!isRecord(value)) return refuseArgument(where, 'is no mapping');
   const name = wordArgument(value['name'], `the name of ${where}`);
   if (name.length > 127) refuseArgument(`the name of ${where}`, 'is longer than 127 characters');
@@ -130,7 +142,7 @@ const serverOf = (value: unknown, backend: string): Server => {
   if (!isAddress(address)) {
     refuseArgument(`the address of ${where}`, 'is no IPv4 or IPv6 address');
   }
-  const state = value['state'] ?? 'ready';
+  const state = plain(value['state'] ?? 'ready');
   if (state !== 'ready' && state !== 'maint') {
     return refuseArgument(`the state of ${where}`, 'is neither "ready" nor "maint"');
   }

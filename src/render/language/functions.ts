@@ -1,7 +1,7 @@
 /** Names that every template sees: data, and the functions it can call. */
 import type { DataplaneSettings } from '../render.ts';
 import { leaf } from '../../cells/chunk.ts';
-import { declareBackend, declareProfile } from './declare-backend.ts';
+import { declareBackend, declareProfile, declareServer } from './declare-backend.ts';
 import { declareEvent } from './declare-event.ts';
 import { mapKey, mapValue, pem, type Emitter } from './emitters.ts';
 import { TemplateFailure, nearest } from './failure.ts';
@@ -91,6 +91,7 @@ const resource = ({ name, indexBy, store }: WatchedResource): Namespace => {
 const functions = (config: TemplateConfig): Readonly<Record<string, Call>> => ({
   backend: declareBackend,
   profile: declareProfile,
+  server: declareServer,
   path: ({ positional: [name, type] }) => {
     const [bare, kind] = [stringArgument(name, 'the name'), stringArgument(type, 'the type')];
     if (kind === 'map') knownMap(config, bare);

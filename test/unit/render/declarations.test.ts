@@ -177,6 +177,22 @@ describe('backends', () => {
     });
   });
 
+  test('take servers that server() makes, named after address and port unless they say otherwise', () => {
+    const made = render(
+      {
+        main: `${HEAD}{% cells one in ${EACH} %}
+{{ backend({ name: one.metadata.name, profile: "p", servers: [
+  server({ address: one.data.address, port: 80 }),
+  server({ address: "::1", port: 81, name: "own", weight: 5, state: "maint", keywords: ["check"] })
+] }) }}
+{% endcells %}`,
+      },
+      [configMap('web', { address: '10.0.0.1' })],
+    );
+    expect(textOf(made)).toContain('    server 10.0.0.1_80 10.0.0.1:80 weight 1\n');
+    expect(textOf(made)).toContain('    server own [::1]:81 weight 5 disabled check\n');
+  });
+
   test('keep their structure when servers or comments change', () => {
     const one = backendModel('web', []);
     const servers = [server('s', '10.0.0.1')];
