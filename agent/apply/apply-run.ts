@@ -71,8 +71,10 @@ export class ApplyRun {
     const { manifest } = this.#call;
     const { holding, storage, deletes, tree } = this.#pod;
     checkEpoch(manifest, holding);
-    if (manifest.epoch > holding.highestEpoch) {
-      holding.highestEpoch = manifest.epoch;
+    const { epoch, leader } = manifest;
+    if (epoch > holding.highestEpoch || (holding.leader === '' && leader !== '')) {
+      holding.highestEpoch = epoch;
+      holding.leader = leader;
       await storage.saveState(holding, deletes.names(), { durable: true });
     }
     this.#promote();

@@ -10,8 +10,17 @@ import type { Tree } from '../files/tree.ts';
  * @throws Conflict
  */
 export function checkEpoch(manifest: CheckedManifest, holding: Holding): void {
-  if (manifest.epoch < holding.highestEpoch) throw new Conflict('stale_epoch');
+  const { epoch } = manifest;
+  if (
+    epoch < holding.highestEpoch ||
+    (epoch === holding.highestEpoch && isAnother(manifest, holding))
+  )
+    throw new Conflict('stale_epoch');
 }
+
+/** Two leaders of one epoch: the Lease was deleted and did not remember the first. Only the one that wrote first is obeyed. */
+const isAnother = ({ leader }: CheckedManifest, holding: Holding): boolean =>
+  leader !== '' && holding.leader !== '' && leader !== holding.leader;
 
 /**
  * The rest of the fence: what the controller believes must be so, and what it sends must be enough.

@@ -26,6 +26,8 @@ export interface Holding {
   /** The worker that `running` and `workerOperations` speak of. */
   worker: WorkerIdentity | null;
   highestEpoch: number;
+  /** Who leads with that epoch; empty when nobody said. */
+  leader: string;
   /** Counts changes of the tree; journal and state are matched by it. */
   generation: number;
   /**
@@ -55,6 +57,7 @@ export const emptyHolding = (): Holding => ({
   workerOperations: 0,
   worker: null,
   highestEpoch: 0,
+  leader: '',
   generation: 0,
   changedMs: 0,
   unsaved: false,

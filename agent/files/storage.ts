@@ -16,6 +16,8 @@ interface StateRecord {
   readonly workerOperations: number;
   readonly worker: WorkerIdentity | null;
   readonly highestEpoch: number;
+  /** Absent in records of older agents. */
+  readonly leader?: string;
   readonly pending: PendingReload | null;
   readonly reloadOwed: boolean;
   readonly pendingDeletes: readonly string[];
@@ -67,6 +69,7 @@ export class Storage {
     const state = (await readJson(this.#stateFile)) as StateRecord | undefined;
     if (state?.format === FORMAT) {
       holding.highestEpoch = state.highestEpoch;
+      holding.leader = state.leader ?? '';
       holding.lastReload = state.lastReload;
       holding.lastReloadMs = Math.min(state.lastReloadMs, Date.now());
     }
@@ -139,6 +142,7 @@ const stateRecord = (holding: Holding, pendingDeletes: readonly string[]): State
   workerOperations: holding.workerOperations,
   worker: holding.worker,
   highestEpoch: holding.highestEpoch,
+  leader: holding.leader,
   pending: holding.pending,
   reloadOwed: holding.reloadOwed,
   pendingDeletes,

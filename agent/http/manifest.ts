@@ -12,6 +12,8 @@ import { isCanonicalPath, parentsOf } from '../files/paths.ts';
 
 /** A manifest that has been looked at: paths are safe, and each operation is executable or says why not. */
 export interface CheckedManifest extends Omit<Manifest, 'operations' | 'inPlaceOperations'> {
+  /** Empty: not told. */
+  readonly leader: string;
   readonly operations: readonly Instruction[];
   readonly inPlaceOperations: readonly Instruction[];
 }
@@ -49,6 +51,7 @@ export function parseManifest(bytes: Uint8Array): CheckedManifest {
     planId: shape.digest(json['planId'], 'planId'),
     epoch: shape.count(json['epoch'], 'epoch'),
     sequence: shape.count(json['sequence'], 'sequence'),
+    leader: shape.text(json['leader'] ?? '', 'leader').slice(0, 253),
     expected: readExpected(json['expected']),
     mode,
     reload: shape.flag(json['reload'], 'reload'),

@@ -76,6 +76,7 @@ export const inCluster = (settings: ClusterSettings): Observable<never> =>
     const discovery = createDiscovery(client, { crdChanges$: crdChanges({ client, random }) });
     const agents = createAgentClient({
       tls: settings.agentTls,
+      identity,
       timeoutMs: { state: 5_000, apply: 90_000 },
     });
     const mirrors = { binary: haproxy.path, dir: flags.workDir, memoryDir: flags.workDir };

@@ -147,6 +147,11 @@ export interface Manifest {
   /** Leader term and sequence inside it; an older epoch is answered with 409 `stale_epoch`. */
   readonly epoch: number;
   readonly sequence: number;
+  /**
+   * Who leads; at most 253 characters. Two that lead with one epoch (somebody deleted the Lease) are told apart by it: the second
+   * to write is answered with 409 `stale_epoch`. Absent or empty: nobody is told apart.
+   */
+  readonly leader?: string;
   /** Fence: what the controller believes the pod holds; `undefined` members are not checked, null means "unknown". */
   readonly expected: {
     readonly applied?: Digest | null;

@@ -13,6 +13,8 @@ export type AgentAccess = { readonly tls: AgentTls } | { readonly token: string 
 
 /** How the controller speaks with its agents. */
 export type AgentClientOptions = AgentAccess & {
+  /** Who this controller is among those that may lead, as its manifests say it; see `Manifest.leader`. Default: not told. */
+  readonly identity?: string;
   /** Milliseconds a call may take as a whole. */
   readonly timeoutMs: {
     /** `state` and `plan`. */
@@ -71,7 +73,7 @@ export function createAgentClient(options: AgentClientOptions): ClosableAgentCli
         pod,
         path: '/v1/apply',
         timeoutMs: options.timeoutMs.apply,
-        body: frameOf(apply),
+        body: frameOf(apply, options.identity),
         read: { 200: readOutcome, 422: readOutcome, 409: readConflict },
       }),
     close: way.close,
@@ -104,9 +106,11 @@ function withToken(token: string): Way {
   };
 }
 
-function frameOf({ manifest, parts, plan }: ApplyRequest): Body {
+function frameOf({ manifest, parts, plan }: ApplyRequest, leader?: string): Body {
   const encoder = new TextEncoder();
-  const head = encoder.encode(JSON.stringify(manifest));
+  const head = encoder.encode(
+    JSON.stringify(leader === undefined ? manifest : { ...manifest, leader }),
+  );
   const tail = encoder.encode(plan);
   const length = parts.reduce(
     (sum, part) => sum + part.length,

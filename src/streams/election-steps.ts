@@ -137,7 +137,7 @@ export class ElectionSteps {
       this.#overtaken$.pipe(
         take(1),
         switchMap(({ highest }) => {
-          const isRaised = highest > term.epoch;
+          const isRaised = highest >= term.epoch;
           const epoch = isRaised ? nextEpoch(lease.epoch, highest) : term.epoch;
           const raisedAt = isRaised ? this.#now() : term.raisedAt;
           return this.#lead(state, lease, { epoch, raisedAt });
@@ -215,9 +215,10 @@ export class ElectionSteps {
     return Math.round(settings().retryPeriodMs * (0.5 + random() / 4));
   }
 
+  /** Agents that obey another leader of the same epoch report that epoch: both took it while the Lease had been deleted. */
   #mustRaise({ epoch, raisedAt }: Term, reported: number): boolean {
     const isDue = this.#now() - raisedAt >= this.#options.settings().retryPeriodMs;
-    return isDue && reported > epoch;
+    return isDue && reported >= epoch;
   }
 
   #oddIn(lease: Lease | undefined): readonly Problem[] {

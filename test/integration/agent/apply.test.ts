@@ -124,6 +124,22 @@ describe.each(haproxyVersions())('an apply on HAProxy $version', ({ binary, vers
     expect(await bed.conflict({ ...auto, epoch: 6 })).toMatchObject({ conflict: 'stale_epoch' });
   });
 
+  test('R13: of two leaders of one epoch it obeys the first, after a restart too', async () => {
+    const files = bed.files();
+    const first = { files, epoch: 7, leader: 'controller-a' } as const;
+    await now(files, first);
+    const auto = { ...first, mode: 'auto', reload: false } as const;
+    const second = { ...auto, leader: 'controller-b' } as const;
+    const fenced = { conflict: 'stale_epoch', highestEpoch: 7 };
+    expect(await bed.conflict(second)).toMatchObject(fenced);
+    expect(await now(files, auto)).toBe('noop');
+    await bed.agent.kill('SIGKILL');
+    await bed.startAgent();
+    expect(await bed.conflict(second)).toMatchObject(fenced);
+    expect(await now(files, { ...second, epoch: 8 })).toBe('noop');
+    expect(await bed.conflict({ ...auto, epoch: 8 })).toMatchObject({ highestEpoch: 8 });
+  });
+
   test('needs a full state with a reload while the baseline is unknown', async () => {
     const files = bed.files();
     const auto = { files, mode: 'auto', reload: false } as const;

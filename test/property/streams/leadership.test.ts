@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { map, merge, NEVER, switchMap, timer } from 'rxjs';
+import { map, merge, NEVER, type Observable, Subject, switchMap, timer } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { type Election, leadership } from '../../../src/streams/leadership.ts';
 import { inVirtualTime } from '../../support/marbles.ts';
@@ -36,17 +36,34 @@ interface Led {
   readonly epoch: number;
   readonly from: number;
   to: number;
+  /** Whether agents took what it wrote when it began. */
+  readonly isObeyed: boolean;
+}
+
+/** Agents that every leader writes to at once; of two leaders of one epoch they know the first. */
+class Agents {
+  epoch = 0;
+  #leader: number | undefined;
+
+  write({ by, epoch }: Pick<Led, 'by' | 'epoch'>): boolean {
+    if (epoch < this.epoch || (epoch === this.epoch && by !== this.#leader)) return false;
+    [this.epoch, this.#leader] = [epoch, by];
+    return true;
+  }
 }
 
 /** Every time of leading of every replica, in the order in which they began. */
 const play = (replicas: readonly Replica[], deletedAtMs: readonly number[]): readonly Led[] =>
   inVirtualTime(({ flush }) => {
     const lease = new ModelLease();
+    const agents = new Agents();
     const led: Led[] = [];
     deletedAtMs.forEach((ms) => timer(ms).subscribe(() => (lease.object = undefined)));
     replicas.forEach((replica, by) => {
       const { startMs, lifeMs, isOrderly } = replica;
-      const election = electionOf(replica, { identity: `replica-${String(by)}`, lease, led });
+      const fencedOff$ = new Subject<number>();
+      const identity = `replica-${String(by)}`;
+      const election = electionOf(replica, { identity, lease, agents, fencedOff$ });
       let current: Led | undefined;
       const close = (): void => {
         if (current !== undefined) current.to = frame();
@@ -57,8 +74,10 @@ const play = (replicas: readonly Replica[], deletedAtMs: readonly number[]): rea
         .subscribe((leader) => {
           close();
           if (!leader.leading) return;
-          current = { by, epoch: leader.epoch, from: frame(), to: END };
+          const isObeyed = agents.write({ by, epoch: leader.epoch });
+          current = { by, epoch: leader.epoch, from: frame(), to: END, isObeyed };
           led.push(current);
+          if (!isObeyed) timer(1).subscribe(() => fencedOff$.next(agents.epoch));
         });
       const deathMs = startMs + lifeMs + (isOrderly ? 5_000 : 0);
       timer(Math.min(deathMs, END)).subscribe(() => {
@@ -75,11 +94,13 @@ const electionOf = (
   {
     identity,
     lease,
-    led,
+    agents,
+    fencedOff$,
   }: {
     readonly identity: string;
     readonly lease: ModelLease;
-    readonly led: readonly Led[];
+    readonly agents: Agents;
+    readonly fencedOff$: Observable<number>;
   },
 ): Election => {
   const { skewMs, randoms, lifeMs, isOrderly, reports } = replica;
@@ -89,9 +110,11 @@ const electionOf = (
     lease: { namespace: 'ns', name: 'haptic' },
     identity,
     settings: () => settings,
-    // Every leader has written to the agents at once.
-    agentEpoch$: timer(1).pipe(map(() => Math.max(0, ...led.map(({ epoch }) => epoch)))),
-    overtaken$: merge(...reports.map(({ atMs, epoch }) => timer(atMs).pipe(map(() => epoch)))),
+    agentEpoch$: timer(1).pipe(map(() => agents.epoch)),
+    overtaken$: merge(
+      fencedOff$,
+      ...reports.map(({ atMs, epoch }) => timer(atMs).pipe(map(() => epoch))),
+    ),
     release$: isOrderly ? timer(lifeMs) : NEVER,
     random: () => randoms[drawn++ % randoms.length] ?? 0,
     now: () => frame() + skewMs,
@@ -151,17 +174,38 @@ describe('an election among replicas with clocks of their own, whose requests ar
     );
   });
 
-  it('R13: whoever deletes the Lease, each term has a higher epoch, so agents fence the others off', () => {
+  it('R13: whoever deletes the Lease, agents obey terms of rising epochs, in the end the one that leads', () => {
     const deletions = fc.array(fc.nat({ max: CALM }), { minLength: 1, maxLength: 4 });
     fc.assert(
-      fc.property(replicas, deletions, (all, deletedAtMs) => {
-        const led = play(all, deletedAtMs);
-        led.slice(1).forEach((term, index) => {
-          expect(term.epoch).toBeGreaterThan(led[index]!.epoch);
-        });
-        expect(led.at(-1)?.to).toBe(END);
-      }),
+      fc.property(replicas, deletions, (all, deletedAtMs) => obeysInTheEnd(play(all, deletedAtMs))),
       options,
     );
   });
+
+  it('R13: two that take one epoch, for the Lease was deleted while an answer was late: who holds it is obeyed', () => {
+    const prompt: Replica = {
+      ...{ skewMs: 0, delays: [{ toMs: 0, backMs: 0 }], outages: [], randoms: [0], reports: [] },
+      ...{ startMs: 0, lifeMs: 2 * END, isOrderly: false },
+    };
+    const answeredAfter = (startMs: number, backMs: number): Replica => ({
+      ...prompt,
+      ...{ startMs, delays: [...prompt.delays, { toMs: 0, backMs }, ...prompt.delays] },
+    });
+    // Each finds no Lease and makes one. The first hears of its own when that has gone, and writes to the agents first.
+    const led = play([answeredAfter(100, 2_500), answeredAfter(1_000, 2_000)], [500]);
+    expect(led.slice(0, 2).map(({ by, epoch }) => [by, epoch])).toEqual([
+      [0, 1],
+      [1, 1],
+    ]);
+    obeysInTheEnd(led);
+  });
 });
+
+const obeysInTheEnd = (led: readonly Led[]): void => {
+  const obeyed = led.filter(({ isObeyed }) => isObeyed);
+  obeyed.slice(1).forEach((term, index) => {
+    const before = obeyed[index]!;
+    expect(term.by === before.by ? term.epoch + 1 : term.epoch).toBeGreaterThan(before.epoch);
+  });
+  expect(led.filter(({ to }) => to === END)).toMatchObject([{ isObeyed: true }]);
+};
