@@ -2,11 +2,12 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
 /**
- * Three projects, so that the quick tests can run all the time:
+ * Four projects, so that the quick tests can run all the time:
  *
  * - `fast` needs neither HAProxy nor the network: unit, marble, property, golden and type tests;
  * - `integration` starts real HAProxy processes, one test file per worker;
- * - `cluster` needs a Kubernetes cluster, which `npm run test:cluster` brings up.
+ * - `cluster` needs a Kubernetes cluster, which `npm run test:cluster` brings up; each file has installations of its own;
+ * - `cluster-alone`, after that, breaks a part of the cluster that others need, or looks at all that is in it.
  *
  * A test belongs to a project by its folder alone.
  */
@@ -40,9 +41,21 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'cluster',
-          include: ['test/cluster/**/*.test.ts'],
+          include: ['test/cluster/*.test.ts'],
           testTimeout: 300_000,
           hookTimeout: 300_000,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'cluster-alone',
+          include: ['test/cluster/alone/*.test.ts'],
+          testTimeout: 300_000,
+          hookTimeout: 300_000,
+          maxWorkers: 1,
+          sequence: { groupOrder: 2 },
         },
       },
     ],

@@ -110,7 +110,11 @@ function asUser(state: string, user: string): string[] {
   return [
     ...settings.map((name) => `--${name}=${file}`),
     '--bind-address=127.0.0.1',
-    '--leader-elect=false',
+    // As in production it ends when it cannot renew its lease, and starts anew: one that remembers how old the heartbeats were
+    // would call nodes lost when the API server comes back, before they could report.
+    '--leader-elect-lease-duration=6s',
+    '--leader-elect-renew-deadline=4s',
+    '--leader-elect-retry-period=1s',
   ];
 }
 

@@ -27,8 +27,8 @@ export interface Connection {
 export const CONNECTION = 'HAPTIC_CLUSTER_CONNECTION';
 
 /**
- * Runs vitest on the cluster tests, one file at a time. The runner is inside the network of the control
- * plane, so that a test reaches the API server, pods and Services with any client.
+ * Runs vitest on the cluster tests: those that disturb nobody two files at a time, then the others one by one. The runner is
+ * inside the network of the control plane, so that a test reaches the API server, pods and Services with any client.
  *
  * @param args files and other arguments of vitest; `--down` first ends the cluster afterwards, unless it was
  *   up before
@@ -76,8 +76,8 @@ async function runOnOwnCluster(args: readonly string[]): Promise<number> {
 }
 
 function vitest(args: readonly string[]): Command {
-  const project = ['--project', 'cluster', '--no-file-parallelism'];
-  return ['vitest', 'run', '--config', 'test/vitest.config.ts', ...project, ...args];
+  const projects = ['--project', 'cluster', '--project', 'cluster-alone'];
+  return ['vitest', 'run', '--config', 'test/vitest.config.ts', ...projects, ...args];
 }
 
 function connected(environment: NodeJS.ProcessEnv, connection: Connection): NodeJS.ProcessEnv {

@@ -4,10 +4,10 @@ import { existsSync, readFileSync, readdirSync, readlinkSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
-import { cluster } from '../support/cluster.ts';
-import { waitFor } from '../support/haproxy.ts';
-import { listMachines, readProcesses } from './harness/machine.ts';
-import { stateFolder } from './harness/places.ts';
+import { cluster } from '../../support/cluster.ts';
+import { waitFor } from '../../support/haproxy.ts';
+import { listMachines, readProcesses } from '../harness/machine.ts';
+import { stateFolder } from '../harness/places.ts';
 
 const PARENT = `/var/lib/haptic-test-${process.pid}`;
 const STATE = stateFolder(PARENT);

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { cluster } from '../support/cluster.ts';
-import { run } from './harness/run.ts';
+import { cluster } from '../../support/cluster.ts';
+import { run } from '../harness/run.ts';
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
 /** A fenced `sh` block. */
 interface Block {

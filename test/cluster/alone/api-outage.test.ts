@@ -1,10 +1,10 @@
 /** The API server away for two minutes, and killed at once: the data plane does not notice (R12). */
 import { beforeAll, expect, onTestFailed, test } from 'vitest';
-import { cluster, makeNamespace } from '../support/cluster.ts';
-import { waitFor } from '../support/haproxy.ts';
-import { install, type Installation } from '../support/installation.ts';
-import { Load } from '../support/load.ts';
-import { firstAnswer, hostOf, servedByAll, workload } from '../support/workload.ts';
+import { cluster, makeNamespace } from '../../support/cluster.ts';
+import { waitFor } from '../../support/haproxy.ts';
+import { install, type Installation } from '../../support/installation.ts';
+import { Load } from '../../support/load.ts';
+import { firstAnswer, hostOf, servedByAll, workload } from '../../support/workload.ts';
 
 const { kubectl, apply, machines, run } = cluster();
 const OUTAGE_MS = 120_000;

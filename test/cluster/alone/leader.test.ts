@@ -1,11 +1,11 @@
 /** Leaders that end in every way: somebody leads again in time, what they still want is fenced, and nothing reloads. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { KubeClient } from '../../src/kube/client.ts';
-import { kubeConfigAccess } from '../../src/kube/kube-config.ts';
-import { createKubeClient } from '../../src/kube/undici-client.ts';
-import { cluster, makeNamespace } from '../support/cluster.ts';
-import { signalContainer } from '../support/containers.ts';
-import { waitFor } from '../support/haproxy.ts';
+import type { KubeClient } from '../../../src/kube/client.ts';
+import { kubeConfigAccess } from '../../../src/kube/kube-config.ts';
+import { createKubeClient } from '../../../src/kube/undici-client.ts';
+import { cluster, makeNamespace } from '../../support/cluster.ts';
+import { signalContainer } from '../../support/containers.ts';
+import { waitFor } from '../../support/haproxy.ts';
 import {
   install,
   type Installation,
@@ -13,12 +13,12 @@ import {
   type PodObject,
   serversOf,
   sumOf,
-} from '../support/installation.ts';
-import { leadersAgents, type LeadersAgents } from '../support/leaders-agents.ts';
-import { LeaseHistory, type LeaseMoment } from '../support/lease-history.ts';
-import { Load } from '../support/load.ts';
-import { MovingBackend } from '../support/moving-backend.ts';
-import { hostOf, workload } from '../support/workload.ts';
+} from '../../support/installation.ts';
+import { leadersAgents, type LeadersAgents } from '../../support/leaders-agents.ts';
+import { LeaseHistory, type LeaseMoment } from '../../support/lease-history.ts';
+import { Load } from '../../support/load.ts';
+import { MovingBackend } from '../../support/moving-backend.ts';
+import { hostOf, workload } from '../../support/workload.ts';
 
 const { kubectl, apply, get, kubeconfig, machines } = cluster();
 /** The limits of the requirements in milliseconds: lease 30 s, retry period 5 s, and 5 s to apply. */

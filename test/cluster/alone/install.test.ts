@@ -2,11 +2,11 @@
 import { X509Certificate } from 'node:crypto';
 import { connect } from 'node:tls';
 import { beforeAll, expect, test } from 'vitest';
-import { Authority } from '../support/authority.ts';
-import { cluster, makeNamespace } from '../support/cluster.ts';
-import { waitFor } from '../support/haproxy.ts';
-import { install, type Installation } from '../support/installation.ts';
-import { firstAnswer, hostOf, statusAt, workload } from '../support/workload.ts';
+import { Authority } from '../../support/authority.ts';
+import { cluster, makeNamespace } from '../../support/cluster.ts';
+import { waitFor } from '../../support/haproxy.ts';
+import { install, type Installation } from '../../support/installation.ts';
+import { firstAnswer, hostOf, statusAt, workload } from '../../support/workload.ts';
 
 const { kubectl, apply, get } = cluster();
 const NAME = 'echo';

@@ -1,8 +1,8 @@
 /** What every other cluster test takes for granted. */
 import { request } from 'undici';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { cluster, makeNamespace } from '../support/cluster.ts';
-import { waitFor } from '../support/haproxy.ts';
+import { cluster, makeNamespace } from '../../support/cluster.ts';
+import { waitFor } from '../../support/haproxy.ts';
 
 interface Pod {
   readonly metadata: { readonly name: string };

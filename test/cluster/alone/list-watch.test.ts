@@ -2,16 +2,16 @@
 import { lastValueFrom } from 'rxjs';
 import { request } from 'undici';
 import { afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { type ApiResource, collectionPath, objectPath } from '../../src/kube/api-resource.ts';
-import type { KubeClient } from '../../src/kube/client.ts';
-import type { KubeAccess } from '../../src/kube/kube-access.ts';
-import { kubeConfigAccess } from '../../src/kube/kube-config.ts';
-import { createKubeClient } from '../../src/kube/undici-client.ts';
-import { type KubeObject, objectKey } from '../../src/snapshot/objects.ts';
-import { listWatch, type WatchSignal } from '../../src/streams/list-watch.ts';
-import { cluster, makeNamespace } from '../support/cluster.ts';
-import { waitFor } from '../support/haproxy.ts';
-import { Watching } from '../support/watching.ts';
+import { type ApiResource, collectionPath, objectPath } from '../../../src/kube/api-resource.ts';
+import type { KubeClient } from '../../../src/kube/client.ts';
+import type { KubeAccess } from '../../../src/kube/kube-access.ts';
+import { kubeConfigAccess } from '../../../src/kube/kube-config.ts';
+import { createKubeClient } from '../../../src/kube/undici-client.ts';
+import { type KubeObject, objectKey } from '../../../src/snapshot/objects.ts';
+import { listWatch, type WatchSignal } from '../../../src/streams/list-watch.ts';
+import { cluster, makeNamespace } from '../../support/cluster.ts';
+import { waitFor } from '../../support/haproxy.ts';
+import { Watching } from '../../support/watching.ts';
 
 const { kubeconfig, machines, run } = cluster();
 const MAPS: ApiResource = {
