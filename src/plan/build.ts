@@ -1,8 +1,10 @@
 import { byCodeUnits } from '../cells/persistent-map.ts';
-import type { Digest } from '../protocol/protocol.ts';
+import type { CrtListEntry, Digest } from '../protocol/protocol.ts';
 import { merkleMapOf, type MerkleMap } from './merkle-map.ts';
 import type {
   Backend,
+  CrtLine,
+  CrtList,
   DigestFunction,
   MapEntry,
   Plan,
@@ -90,6 +92,7 @@ export function sealBackend(input: BackendInput, digest: DigestFunction): Backen
       encode('backend', [
         ...backendParts(input),
         input.text,
+        input.bare,
         input.dynamic,
         input.structuralReason ?? null,
       ]),
@@ -115,11 +118,14 @@ export const backendParts = (backend: BackendInput): readonly unknown[] => [
   ]),
 ];
 
-/** A named `defaults` section; `text` is the digest of its text. */
+/** A named `defaults` section; `text` is the digest of its text, the rest what that sets. */
 export const profileRecord = (
-  input: { readonly name: string; readonly text: Digest },
+  { text, ...declared }: Omit<Profile, 'digest'> & { readonly text: Digest },
   digest: DigestFunction,
-): Profile => ({ name: input.name, digest: digest(encode('profile', [input.name, input.text])) });
+): Profile => {
+  const { name, mode = null, balance = null, hashType = null } = declared;
+  return { ...declared, digest: digest(encode('profile', [name, text, mode, balance, hashType])) };
+};
 
 /** One entry of a map, ordered or not. Any strings: what HAProxy cannot carry is found by the diff. */
 export const mapEntry = (key: string, value: string, digest: DigestFunction): MapEntry => ({
@@ -172,6 +178,55 @@ export const planFile = (input: Omit<PlanFile, 'digest'>, digest: DigestFunction
   ),
 });
 
+/**
+ * A line of a certificate list. Its text: certificate, options in brackets when there are any, filters.
+ *
+ * @throws PlanError for a word that is empty or would end the word, the option or the line
+ */
+export const crtLine = (input: CrtListEntry, digest: DigestFunction): CrtLine => {
+  const { certificate, options, filters } = input;
+  for (const word of [certificate, ...options, ...filters]) {
+    if (!/^[^\s\p{Cc}[\]#"'\\]+$/u.test(word)) {
+      throw new PlanError(`${JSON.stringify(word)} cannot stand in a certificate list`);
+    }
+  }
+  return {
+    ...{ certificate, options, filters },
+    digest: digest(encode('crt-line', [certificate, options, filters])),
+  };
+};
+
+/** The line as it stands in the file, without its end. */
+export const crtLineText = ({ certificate, options, filters }: CrtListEntry): string =>
+  [certificate, ...(options.length === 0 ? [] : [`[${options.join(' ')}]`]), ...filters].join(' ');
+
+/** Key of a line that stands in its list for this time, counted from 1. */
+export const crtLineKey = (text: string, time: number): string =>
+  time === 1 ? text : `${text}#${time}`;
+
+/** Lines of a certificate list from scratch, by key, in their order. */
+export function crtLines(
+  entries: Iterable<CrtListEntry>,
+  digest: DigestFunction,
+): ReadonlyMap<string, CrtLine> {
+  const lines = new Map<string, CrtLine>();
+  for (const entry of entries) {
+    const text = crtLineText(entry);
+    let time = 1;
+    while (lines.has(crtLineKey(text, time))) time += 1;
+    lines.set(crtLineKey(text, time), crtLine(entry, digest));
+  }
+  return lines;
+}
+
+/** A certificate list; `text` and `size` are those of the file. */
+export const crtList = (input: Omit<CrtList, 'digest'>, digest: DigestFunction): CrtList => ({
+  ...input,
+  digest: digest(
+    encode('crt-list', [input.path, input.lines.digest, input.first, input.text, input.size]),
+  ),
+});
+
 /** Everything of a {@link Plan} but what follows from it. The `backends` section needs no digest of its own. */
 export type PlanParts = Omit<Plan, 'schemaVersion' | 'id' | 'sections'> & {
   readonly sections: readonly (Omit<Section, 'digest'> & { readonly digest?: Digest })[];
@@ -185,7 +240,7 @@ export type PlanParts = Omit<Plan, 'schemaVersion' | 'id' | 'sections'> & {
  * @throws PlanError unless exactly one section has kind `backends`
  */
 export function buildPlan(parts: PlanParts, digest: DigestFunction): Plan {
-  const { backends, profiles, maps, files, config } = parts;
+  const { backends, profiles, maps, files, crtLists, config } = parts;
   const places = parts.sections.filter((section) => section.kind === 'backends').length;
   if (places !== 1)
     throw new PlanError(`the configuration needs one place for backends, not ${places}`);
@@ -198,9 +253,9 @@ export function buildPlan(parts: PlanParts, digest: DigestFunction): Plan {
     encode('plan', [
       1,
       sections.map(({ kind, name, digest: text }) => [kind, name, text]),
-      [backends, profiles, maps, files].map((records) => records.digest),
+      [backends, profiles, maps, files, crtLists].map((records) => records.digest),
       [config.path, config.size],
     ]),
   );
-  return { schemaVersion: 1, id, sections, backends, profiles, maps, files, config };
+  return { schemaVersion: 1, id, sections, backends, profiles, maps, files, crtLists, config };
 }

@@ -7,6 +7,9 @@ export interface RuntimeState {
   readonly backends: MerkleMap<Backend>;
   readonly profiles: MerkleMap<Profile>;
   readonly maps: Plan['maps'];
+  /** TLS material as the worker has it; of other files, what stood there when it was started. */
+  readonly files: Plan['files'];
+  readonly crtLists: Plan['crtLists'];
 }
 
 /** What one pod holds, as far as the controller knows; `undefined` = unknown, which only a reload leaves. */
@@ -41,10 +44,9 @@ export interface ReloadReason {
     | 'backend-removed'
     | 'backend-structure'
     | 'server-keywords'
-    | 'map-new'
-    | 'map-removed'
     | 'map-ordered'
     | 'file-changed'
+    | 'crt-list-order'
     | 'too-many-operations'
     | 'unsupported-operation';
   /** For people: names what changed. */

@@ -35,6 +35,9 @@ export function entryObstacle(key: string, value: string): string | undefined {
 export const isPlainWord = (word: string): boolean =>
   word !== '' && !/[\s;\\'"#]|\p{Cc}|<</u.test(word) && word.isWellFormed();
 
+/** True for a name of a backend or server that a command can carry. */
+export const isName = (name: string): boolean => /^[\w.:-]+$/.test(name);
+
 /** True when the words together fit on one command line. */
 export const fitsOneLine = (words: readonly string[]): boolean =>
   words.reduce((sum, word) => sum + bytes(word) + 1, 0) <= LIMITS.commandLineBytes - 512;

@@ -1,4 +1,5 @@
 import type { Operation } from '../protocol/protocol.ts';
+import { backendChanges, type BackendChange } from './backend-changes.ts';
 import type {
   Baseline,
   Capabilities,
@@ -7,12 +8,11 @@ import type {
   RuntimeState,
 } from './change-set.ts';
 import { mapChanges, type MapChanges } from './map-changes.ts';
-import { differences, sortedDifferences } from './merkle-map.ts';
-import type { Backend, Plan } from './plan.ts';
+import { differences } from './merkle-map.ts';
+import type { Plan } from './plan.ts';
 import { ReloadReasons } from './reload-reasons.ts';
-import { sameStructure } from './runtime-state.ts';
-import { isUsable, serverChanges, type ServerChanges } from './server-changes.ts';
 import { changedFiles, structureChanges } from './structure-changes.ts';
+import { NO_TLS, tlsChanges, type TlsChanges } from './tls-changes.ts';
 
 /** With any other reason, map entries wait for the reload as a group: they may need what only it brings. */
 const MAPS_NEED_NOT_WAIT: ReadonlySet<ReloadReason['cause']> = new Set(['backend-removed']);
@@ -30,13 +30,17 @@ export function diff(baseline: Baseline, plan: Plan, capabilities: Capabilities)
     return reload(outcome, reasons, []);
   }
   structureChanges(running, plan, reasons);
-  const backends = backendChanges(worker.backends, plan.backends, reasons);
-  const maps = mapChanges(worker.maps, plan.maps, reasons);
-  const operations = inOrder(backends, maps);
+  const { files } = plan;
+  const context = { profiles: loadedProfiles(running, plan), capabilities, reasons, files };
+  const backends = backendChanges(worker.backends, plan.backends, context);
+  const maps = mapChanges([worker.maps, plan.maps], running.maps, reasons);
+  const servers = backends.flatMap(({ adds }) => adds);
+  const tls = tlsChanges([worker, plan], servers, reasons);
+  const operations = inOrder({ backends, maps, tls });
   checkCapabilities(operations, capabilities, reasons);
   if (!reasons.empty) {
     const mapsWait = !reasons.only(MAPS_NEED_NOT_WAIT) && !sameRecords(worker.maps, plan.maps);
-    return reload(outcome, reasons, inPlace({ backends, maps, mapsWait, capabilities }));
+    return reload(outcome, reasons, inPlace({ backends, maps, tls, mapsWait, capabilities }));
   }
   const verdict = operations.length === 0 ? 'files' : 'runtime';
   return { verdict, operations, inPlaceOperations: [], reasons: [], ...outcome };
@@ -63,57 +67,53 @@ export function diffRuntime(
   target: RuntimeState,
   capabilities: Capabilities,
 ): readonly Operation[] {
-  const reasons = new ReloadReasons();
-  const backends = backendChanges(worker.backends, target.backends, reasons);
-  return executable(inOrder(backends, NO_MAPS), capabilities);
-}
-
-interface BackendChange extends ServerChanges {
-  /** No server takes traffic any more. */
-  readonly empties: boolean;
+  const both = differences(worker.backends, target.backends).filter(
+    ({ before, after }) => before !== undefined && after !== undefined,
+  );
+  const staying = new Map(Array.from(both, ({ key, after }) => [key, after]));
+  const context = { profiles: worker.profiles, capabilities, reasons: new ReloadReasons() };
+  const backends = backendChanges(worker.backends, worker.backends.with(staying), context);
+  return executable(inOrder({ backends, maps: NO_MAPS, tls: NO_TLS }), capabilities);
 }
 
 const NO_MAPS: MapChanges = { adds: [], sets: [], deletes: [] };
 
-function backendChanges(
-  before: RuntimeState['backends'],
-  after: Plan['backends'],
-  reasons: ReloadReasons,
-): readonly BackendChange[] {
-  const changes: BackendChange[] = [];
-  for (const { key, before: old, after: backend } of sortedDifferences(before, after)) {
-    if (old === undefined) reasons.add('backend-added', `backend ${key}: new`);
-    else if (backend === undefined) reasons.add('backend-removed', `backend ${key}: removed`);
-    else if (!sameStructure(old, backend)) {
-      reasons.add('backend-structure', `backend ${key}: ${structuralChange(old, backend)}`);
-    } else {
-      const empties = !backend.servers.some(isUsable);
-      changes.push({ ...serverChanges(old, backend, reasons), empties });
-    }
-  }
-  return changes;
+/** Profiles that the worker has loaded as the plan has them: what builds on them is the same now and after a start. */
+const loadedProfiles = (running: Plan, plan: Plan): Plan['profiles'] => {
+  const changed = differences(running.profiles, plan.profiles);
+  return plan.profiles.with(new Map(Array.from(changed, ({ key }) => [key, undefined])));
+};
+
+interface Changes {
+  readonly backends: readonly BackendChange[];
+  readonly maps: MapChanges;
+  readonly tls: TlsChanges;
 }
 
-function structuralChange(before: Backend, after: Backend): string {
-  if (before.profile !== after.profile) return `profile ${before.profile} became ${after.profile}`;
-  if (before.mode !== after.mode) return `mode ${before.mode} became ${after.mode}`;
-  if (before.balance !== after.balance) return `balance ${before.balance} became ${after.balance}`;
-  return before.hashType === after.hashType ? 'its text changed' : 'hash-type changed';
-}
-
-/** The order that never drops traffic: capacity, then the maps that use it, then what they no longer use. */
-function inOrder(backends: readonly ServerChanges[], maps: MapChanges): readonly Operation[] {
-  const group = (name: keyof ServerChanges): readonly Operation[] =>
+/**
+ * The order that never drops traffic: certificates and capacity, then the maps and names that use them, then what they no
+ * longer use.
+ */
+function inOrder({ backends, maps, tls }: Changes): readonly Operation[] {
+  const group = (name: Exclude<keyof BackendChange, 'empties'>): readonly Operation[] =>
     backends.flatMap((changes) => changes[name]);
   return [
+    ...tls.files,
+    ...group('creates'),
     ...group('adds'),
     ...group('updates'),
     ...group('raises'),
+    ...group('publishes'),
+    ...tls.adds,
     ...maps.adds,
     ...maps.sets,
     ...maps.deletes,
+    ...tls.deletes,
     ...group('lowers'),
+    ...group('unpublishes'),
     ...group('removes'),
+    ...group('deletes'),
+    ...tls.removes,
   ];
 }
 
@@ -130,21 +130,24 @@ function checkCapabilities(
   }
 }
 
-interface PartialChange {
-  readonly backends: readonly BackendChange[];
-  readonly maps: MapChanges;
+interface PartialChange extends Changes {
   /** Maps change, and only after the reload. */
   readonly mapsWait: boolean;
   readonly capabilities: Capabilities;
 }
 
-function inPlace({ backends, maps, mapsWait, capabilities }: PartialChange): readonly Operation[] {
-  if (!mapsWait) return executable(inOrder(backends, maps), capabilities);
-  // Maps that wait may still lead to a backend that the plan leaves without servers.
-  const servers = backends.map((changes) =>
-    changes.empties ? { ...changes, lowers: [], removes: [] } : changes,
+/** Names keep their certificates until the reload, which may move them to another list. */
+function inPlace(change: PartialChange): readonly Operation[] {
+  const { backends, maps, mapsWait, capabilities } = change;
+  const tls = { ...change.tls, deletes: [], removes: [] };
+  if (!mapsWait) return executable(inOrder({ backends, maps, tls }), capabilities);
+  // Maps that wait may still lead to a backend that the plan leaves without servers, or leaves out.
+  const kept = backends.map((changes) =>
+    changes.empties
+      ? { ...changes, lowers: [], unpublishes: [], removes: [], deletes: [] }
+      : changes,
   );
-  return executable(inOrder(servers, NO_MAPS), capabilities);
+  return executable(inOrder({ backends: kept, maps: NO_MAPS, tls }), capabilities);
 }
 
 const sameRecords = (before: Plan['maps'], after: Plan['maps']): boolean =>

@@ -3,7 +3,8 @@
  * supported. A word that is not listed here is never sent: its server comes with a reload.
  */
 import { fitsOneLine, isPlainWord } from './command-line.ts';
-import type { Backend, Server } from './plan.ts';
+import type { Backend, Plan, Server } from './plan.ts';
+import { isTlsFile } from './runtime-state.ts';
 
 const FLAGS: ReadonlySet<string> = new Set([
   'allow-0rtt',
@@ -71,8 +72,13 @@ const WITH_LOADED_FILE: ReadonlySet<string> = new Set(['ca-file', 'crl-file', 'c
  *
  * @param server to be added
  * @param backend as the worker holds it
+ * @param files TLS files that are put into the worker before
  */
-export function keywordObstacle(server: Server, backend: Backend): string | undefined {
+export function keywordObstacle(
+  server: Server,
+  backend: Backend,
+  files?: Plan['files'],
+): string | undefined {
   if (
     !server.keywords.every(isPlainWord) ||
     !fitsOneLine([backend.name, server.name, ...server.keywords])
@@ -88,10 +94,16 @@ export function keywordObstacle(server: Server, backend: Backend): string | unde
     if (argument === undefined) return `has "${word}", which cannot be added at run time`;
     if (WITH_ARGUMENT.has(word)) continue;
     if (!WITH_LOADED_FILE.has(word)) return `has "${word}", which cannot be added at run time`;
-    if (!usesFile(backend, word, argument)) return `has "${word}" with a file not loaded yet`;
+    const isKnown = isTlsFileOf(files, argument) || usesFile(backend, word, argument);
+    if (!isKnown) return `has "${word}" with a file not loaded yet`;
   }
   return undefined;
 }
+
+const isTlsFileOf = (files: Plan['files'] | undefined, path: string): boolean => {
+  const file = files?.get(path);
+  return file !== undefined && isTlsFile(file);
+};
 
 const usesFile = (backend: Backend, word: string, file: string): boolean =>
   backend.servers.some(({ keywords }) =>

@@ -13,7 +13,10 @@ export const graftServers = (accepted: Plan, newest: Plan): RuntimeState => ({
 });
 
 /** The plan's backends, each with the servers of its namesake where that has equal structure. */
-export function graftBackends(plan: Plan, newest: MerkleMap<Backend>): MerkleMap<Backend> {
+export function graftBackends(
+  plan: Pick<Plan, 'backends'>,
+  newest: MerkleMap<Backend>,
+): MerkleMap<Backend> {
   const grafted = new Map<string, Backend>();
   for (const { key, before, after } of differences(plan.backends, newest)) {
     if (before === undefined || after === undefined) continue;

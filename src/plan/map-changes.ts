@@ -26,16 +26,17 @@ const REPLACE_SHARE = 0.5;
 /**
  * What leads from a worker's maps to those of a plan.
  *
+ * @param loaded maps of the plan that the worker was started from: no other can be named by what it has loaded
  * @param reasons gets what only a reload can bring
  */
 export function mapChanges(
-  before: Plan['maps'],
-  after: Plan['maps'],
+  [before, after]: readonly [Plan['maps'], Plan['maps']],
+  loaded: Plan['maps'],
   reasons: ReloadReasons,
 ): MapChanges {
   const changes: MapChanges = { adds: [], sets: [], deletes: [] };
-  const changed = sortedDifferences(before, after).filter((difference) =>
-    isLoaded(difference, reasons),
+  const changed = sortedDifferences(before, after).filter(
+    (difference) => loaded.get(difference.key) !== undefined && isLoaded(difference, reasons),
   );
   const edits = changed.flatMap(({ before: old, after: now }) => {
     if (old === undefined || now === undefined) return [];
@@ -58,13 +59,14 @@ interface Edit {
   readonly differences: readonly Difference<MapEntry>[];
 }
 
-/** False, with a reason, for a map that the worker does not hold as the plan has it. */
+/**
+ * False for a map that is not the worker's as the plan has it. One that is new or gone is a file alone: what the worker has
+ * loaded cannot name it, or the core would have changed.
+ */
 function isLoaded({ key, before, after }: Difference<PlanMap>, reasons: ReloadReasons): boolean {
-  if (before === undefined) reasons.add('map-new', `map ${key}: new`);
-  else if (after === undefined) reasons.add('map-removed', `map ${key}: removed`);
-  else if (before.ordered !== after.ordered) {
-    reasons.add('map-ordered', `map ${key}: now ${after.ordered ? '' : 'not '}ordered`);
-  } else return true;
+  if (before === undefined || after === undefined) return false;
+  if (before.ordered === after.ordered) return true;
+  reasons.add('map-ordered', `map ${key}: now ${after.ordered ? '' : 'not '}ordered`);
   return false;
 }
 

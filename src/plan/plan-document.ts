@@ -1,6 +1,6 @@
-import type { Digest } from '../protocol/protocol.ts';
+import type { CrtListEntry, Digest } from '../protocol/protocol.ts';
 import type { BackendInput, PlanParts } from './build.ts';
-import type { Plan, PlanFile, PlanMap, Profile } from './plan.ts';
+import type { CrtList, Plan, PlanFile, PlanMap, Profile } from './plan.ts';
 
 type Pairs = readonly (readonly [key: string, value: string])[];
 /** What travels of a plan: it without what follows from it, lists in the order of their keys. */
@@ -13,6 +13,9 @@ export interface PlanDocument {
   readonly backends: readonly BackendInput[];
   readonly maps: readonly (Omit<PlanMap, 'digest' | 'entries'> & { readonly entries: Pairs })[];
   readonly files: readonly Omit<PlanFile, 'digest'>[];
+  readonly crtLists: readonly (Omit<CrtList, 'digest' | 'lines'> & {
+    readonly lines: readonly CrtListEntry[];
+  })[];
 }
 
 type Shape = (value: unknown, place: string) => void;
@@ -67,7 +70,15 @@ const DOCUMENT = record({
   sections: list(
     record({ kind: oneOf('core', 'profile', 'backends'), name: string, digest: optional(string) }),
   ),
-  profiles: list(record({ name: string, digest: string })),
+  profiles: list(
+    record({
+      name: string,
+      digest: string,
+      mode: optional(oneOf('http', 'tcp')),
+      balance: optional(string),
+      hashType: optional(string),
+    }),
+  ),
   backends: list(
     record({
       name: string,
@@ -77,6 +88,7 @@ const DOCUMENT = record({
       hashType: optional(string),
       structure: string,
       text: string,
+      bare: boolean,
       dynamic: boolean,
       structuralReason: optional(string),
       servers: list(
@@ -101,6 +113,15 @@ const DOCUMENT = record({
       text: string,
       size: count,
       reloadOnChange: boolean,
+    }),
+  ),
+  crtLists: list(
+    record({
+      path: string,
+      first: string,
+      text: string,
+      size: count,
+      lines: list(record({ certificate: string, options: list(string), filters: list(string) })),
     }),
   ),
 });

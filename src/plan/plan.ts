@@ -1,4 +1,4 @@
-import type { Digest, FileKind, ServerState } from '../protocol/protocol.ts';
+import type { CrtListEntry, Digest, FileKind, ServerState } from '../protocol/protocol.ts';
 import type { MerkleMap } from './merkle-map.ts';
 
 /**
@@ -15,8 +15,10 @@ export interface Plan {
   readonly profiles: MerkleMap<Profile>;
   /** By path, for example `maps/hosts.map`. */
   readonly maps: MerkleMap<PlanMap>;
-  /** Every file of the pod but maps and the configuration, by path. */
+  /** Every file of the pod but maps, certificate lists and the configuration, by path. */
   readonly files: MerkleMap<PlanFile>;
+  /** Certificate lists (`crt-list`) by path. */
+  readonly crtLists: MerkleMap<CrtList>;
   /**
    * Digest and size in bytes of the whole configuration file. The digest may be computed at the first look, which costs
    * the length of the file; the id does not need it.
@@ -34,6 +36,10 @@ export interface Section {
 /** A named `defaults` section that backends build on. */
 export interface Profile {
   readonly name: string;
+  /** What its text sets, as far as it was declared: backends that are added at run time take these over. */
+  readonly mode?: 'http' | 'tcp';
+  readonly balance?: string;
+  readonly hashType?: string;
   readonly digest: Digest;
 }
 
@@ -54,6 +60,8 @@ export interface Backend {
   readonly structure: Digest;
   /** Digest of the backend's whole text as it stands in the configuration. */
   readonly text: Digest;
+  /** Its text says nothing but mode, balance, hash-type and servers, comments aside. */
+  readonly bare: boolean;
   /** False: servers cannot change at run time; `structuralReason` says why. */
   readonly dynamic: boolean;
   readonly structuralReason?: string;
@@ -103,6 +111,24 @@ export interface PlanFile {
   readonly size: number;
   /** A change of this file needs a reload. */
   readonly reloadOnChange: boolean;
+  readonly digest: Digest;
+}
+
+/** A certificate list; its text follows from its lines. */
+export interface CrtList {
+  readonly path: string;
+  /** By the text of the line; a line that comes again has `#2`, `#3` … behind it. Their order is in `text` alone. */
+  readonly lines: MerkleMap<CrtLine>;
+  /** Key of the first line, whose certificate is the one for unknown names; empty when there is none. */
+  readonly first: string;
+  readonly text: Digest;
+  /** Bytes of the text. */
+  readonly size: number;
+  readonly digest: Digest;
+}
+
+/** A line of a certificate list. */
+export interface CrtLine extends CrtListEntry {
   readonly digest: Digest;
 }
 

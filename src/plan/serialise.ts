@@ -2,6 +2,8 @@ import type { Digest } from '../protocol/protocol.ts';
 import {
   backendRecord,
   buildPlan,
+  crtLines,
+  crtList,
   mapEntries,
   planFile,
   planMap,
@@ -10,7 +12,7 @@ import {
 } from './build.ts';
 import { requireDocument, type PlanDocument } from './plan-document.ts';
 import { merkleMapOf } from './merkle-map.ts';
-import type { DigestFunction, Plan } from './plan.ts';
+import type { DigestFunction, Plan, Profile } from './plan.ts';
 
 /** A serialised plan that cannot be used; the baseline it was to give is then unknown. */
 export class PlanFormatError extends Error {
@@ -33,7 +35,7 @@ export function serialisePlan(plan: Plan): string {
     sections: sections.map(({ kind, name, digest }) =>
       kind === 'backends' ? { kind, name } : { kind, name, digest },
     ),
-    profiles: Array.from(plan.profiles.values(), ({ name, digest }) => ({ name, digest })),
+    profiles: Array.from(plan.profiles.values(), writeProfile),
     backends: Array.from(plan.backends.values(), writeBackend),
     maps: Array.from(plan.maps.values(), ({ path, ordered, text, size, entries }) => ({
       path,
@@ -49,9 +51,22 @@ export function serialisePlan(plan: Plan): string {
       size,
       reloadOnChange,
     })),
+    crtLists: Array.from(plan.crtLists.values(), ({ path, first, text, size, lines }) => ({
+      ...{ path, first, text, size },
+      lines: Array.from(lines.values(), ({ certificate, options, filters }) => ({
+        ...{ certificate, options, filters },
+      })),
+    })),
   };
   return JSON.stringify(document);
 }
+
+const writeProfile = ({ name, mode, balance, hashType, digest }: Profile): Profile => ({
+  ...{ name, digest },
+  ...(mode === undefined ? {} : { mode }),
+  ...(balance === undefined ? {} : { balance }),
+  ...(hashType === undefined ? {} : { hashType }),
+});
 
 /** Names every member, so that the text does not depend on how the record was put together. */
 const writeBackend = (backend: BackendInput): BackendInput => ({
@@ -62,6 +77,7 @@ const writeBackend = (backend: BackendInput): BackendInput => ({
   ...(backend.hashType === undefined ? {} : { hashType: backend.hashType }),
   structure: backend.structure,
   text: backend.text,
+  bare: backend.bare,
   dynamic: backend.dynamic,
   ...(backend.structuralReason === undefined ? {} : { structuralReason: backend.structuralReason }),
   servers: backend.servers.map(({ name, address, port, weight, state, keywords }) => ({
@@ -123,6 +139,15 @@ const readParts = (document: PlanDocument, digest: DigestFunction): PlanParts =>
   files: merkleMapOf(
     keyed(
       document.files.map((file) => planFile(file, digest)),
+      ({ path }) => path,
+    ),
+    digest,
+  ),
+  crtLists: merkleMapOf(
+    keyed(
+      document.crtLists.map(({ lines, ...list }) =>
+        crtList({ ...list, lines: merkleMapOf(crtLines(lines, digest), digest) }, digest),
+      ),
       ({ path }) => path,
     ),
     digest,

@@ -1,7 +1,7 @@
 import type { Operation } from '../protocol/protocol.ts';
-import { isAddressLiteral } from './command-line.ts';
+import { isAddressLiteral, isName } from './command-line.ts';
 import { keywordObstacle, membershipObstacle, takesAnyWeight } from './dynamic-servers.ts';
-import type { Backend, Server } from './plan.ts';
+import type { Backend, Plan, Server } from './plan.ts';
 import type { ReloadReasons } from './reload-reasons.ts';
 
 /**
@@ -20,25 +20,29 @@ export interface ServerChanges {
 /** Takes new traffic. */
 export const isUsable = (server: Server): boolean => server.state === 'ready' && server.weight > 0;
 
-const NAME = /^[\w.:-]+$/;
+/** What a comparison of servers needs besides them. */
+export interface ServerContext {
+  /** Gets what only a reload can bring. */
+  readonly reasons: ReloadReasons;
+  /** TLS files that can be put into the worker before its servers; absent: only what it has loaded. */
+  readonly files?: Plan['files'];
+}
 
 /**
- * What leads from one backend to another of equal structure.
- *
- * @param reasons gets what only a reload can bring; then nothing that takes capacity away is in the result, since what
- * replaces it may be part of that
+ * What leads from one backend to another of equal structure. Where a reason for a reload was found nothing that takes capacity
+ * away is in the result, since what replaces it may be part of that.
  */
 export function serverChanges(
   before: Backend,
   after: Backend,
-  reasons: ReloadReasons,
+  { reasons, files }: ServerContext,
 ): ServerChanges {
   const changes: ServerChanges = { adds: [], updates: [], raises: [], lowers: [], removes: [] };
   const pairs = pairServers(before.servers, after.servers);
   const membership = membershipObstacle(before, after);
   let blocked = false;
   for (const [old, server] of pairs) {
-    const obstacle = obstacleOf({ old, server, before, membership });
+    const obstacle = obstacleOf({ old, server, before, membership, files });
     if (obstacle === undefined) {
       sortIn(changes, operationsOf(after.name, old, server), phaseOf(old, server));
     } else {
@@ -81,6 +85,7 @@ interface Change {
   readonly server: Server | undefined;
   readonly before: Backend;
   readonly membership: string | undefined;
+  readonly files: Plan['files'] | undefined;
 }
 type Obstacle = readonly [
   'server-keywords' | 'backend-structure' | 'unsupported-operation',
@@ -88,8 +93,8 @@ type Obstacle = readonly [
 ];
 
 function obstacleOf(change: Change): Obstacle | undefined {
-  const { old, server, before, membership } = change;
-  if (![before.name, (server ?? old)?.name ?? ''].every((name) => NAME.test(name))) {
+  const { old, server, before, membership, files } = change;
+  if (![before.name, (server ?? old)?.name ?? ''].every(isName)) {
     return ['unsupported-operation', 'has a name that no command can carry'];
   }
   if (server === undefined) {
@@ -97,9 +102,11 @@ function obstacleOf(change: Change): Obstacle | undefined {
       ? undefined
       : ['backend-structure', `is removed: ${membership}`];
   }
-  return old === undefined
-    ? obstacleToAdd(server, before, membership)
-    : obstacleToUpdate(old, server, before);
+  if (old !== undefined) return obstacleToUpdate(old, server, before);
+  if (membership !== undefined) return ['backend-structure', `is added: ${membership}`];
+  if (!isAddressLiteral(server.address)) return noLiteral(server);
+  const obstacle = keywordObstacle(server, before, files);
+  return obstacle === undefined ? undefined : ['server-keywords', obstacle];
 }
 
 const noLiteral = ({ address }: Server): Obstacle => [
@@ -107,15 +114,10 @@ const noLiteral = ({ address }: Server): Obstacle => [
   `has an address that is not an IP literal: ${address}`,
 ];
 
-function obstacleToAdd(server: Server, before: Backend, membership?: string): Obstacle | undefined {
-  if (membership !== undefined) return ['backend-structure', `is added: ${membership}`];
-  if (!isAddressLiteral(server.address)) return noLiteral(server);
-  const obstacle = keywordObstacle(server, before);
-  return obstacle === undefined ? undefined : ['server-keywords', obstacle];
-}
-
 function obstacleToUpdate(old: Server, server: Server, before: Backend): Obstacle | undefined {
-  if (!equalWords(old.keywords, server.keywords)) return ['server-keywords', 'has other keywords'];
+  if (!equalWords(withoutLimit(old.keywords), withoutLimit(server.keywords))) {
+    return ['server-keywords', 'has other keywords'];
+  }
   if (old.address !== server.address && !isAddressLiteral(server.address)) return noLiteral(server);
   if (server.weight === old.weight || server.weight === 0 || takesAnyWeight(before))
     return undefined;
@@ -153,6 +155,17 @@ function operationsOf(
   return updateServer(backend, old, server);
 }
 
+/** The words with the number of `maxconn` left out: that can change, but neither come nor go. */
+const withoutLimit = (words: readonly string[]): readonly string[] =>
+  limitOf(words) === undefined ? words : words.with(words.indexOf('maxconn') + 1, '');
+
+/** The number of `maxconn`, when it is one that a command can set. */
+const limitOf = (words: readonly string[]): number | undefined => {
+  const at = words.indexOf('maxconn');
+  const word = at < 0 ? undefined : words[at + 1];
+  return word !== undefined && /^[1-9]\d{0,8}$/.test(word) ? Number(word) : undefined;
+};
+
 /** A server never takes traffic on the way between two states in which it takes none, nor at an address it leaves. */
 function updateServer(backend: string, old: Server, after: Server): readonly Operation[] {
   const { name: server, port, address, state, weight: share } = after;
@@ -164,8 +177,15 @@ function updateServer(backend: string, old: Server, after: Server): readonly Ope
     old.weight === share ? [] : [{ kind: 'server_weight', backend, server, weight: share }];
   const mode: Operation[] =
     old.state === state ? [] : [{ kind: 'server_state', backend, server, state }];
+  const maxconn = limitOf(after.keywords);
+  const limit: Operation[] =
+    maxconn === undefined || maxconn === limitOf(old.keywords)
+      ? []
+      : [{ kind: 'server_maxconn', backend, server, maxconn }];
   // A server that drains has no weight, whatever it is told meanwhile.
-  if (old.state === 'drain') return [...place, ...mode, ...weight];
-  if (isUsable(after)) return [...place, ...weight, ...mode];
-  return state === 'ready' ? [...weight, ...mode, ...place] : [...mode, ...weight, ...place];
+  if (old.state === 'drain') return [...limit, ...place, ...mode, ...weight];
+  if (isUsable(after)) return [...limit, ...place, ...weight, ...mode];
+  const leaves =
+    state === 'ready' ? [...weight, ...mode, ...place] : [...mode, ...weight, ...place];
+  return [...leaves, ...limit];
 }

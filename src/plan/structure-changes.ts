@@ -1,6 +1,7 @@
 import { differences, sortedDifferences } from './merkle-map.ts';
 import type { Plan, PlanFile, Section } from './plan.ts';
 import type { ReloadReasons } from './reload-reasons.ts';
+import { isTlsFile } from './runtime-state.ts';
 
 /**
  * Finds what a worker takes from its files only when it starts: sections other than backends, profiles, and files that
@@ -21,6 +22,7 @@ export function structureChanges(running: Plan, plan: Plan, reasons: ReloadReaso
     );
   }
   for (const { key, before, after } of sortedDifferences(running.files, plan.files)) {
+    if ([before, after].every((file) => file === undefined || isTlsFile(file))) continue;
     const change = fileChange(before, after);
     if (change !== undefined) reasons.add('file-changed', `file ${key}: ${change}`);
   }
@@ -84,6 +86,7 @@ const filePaths = (plan: Plan): readonly string[] => [
   plan.config.path,
   ...plan.maps.keys(),
   ...plan.files.keys(),
+  ...plan.crtLists.keys(),
 ];
 
 /**
@@ -101,6 +104,7 @@ export function changedFiles(applied: Plan | undefined, plan: Plan): ReadonlySet
   for (const records of [
     differences(applied.maps, plan.maps),
     differences(applied.files, plan.files),
+    differences(applied.crtLists, plan.crtLists),
   ]) {
     for (const { key, before, after } of records) {
       if (after !== undefined && before?.text !== after.text) changed.add(key);

@@ -117,6 +117,80 @@ export type Operation =
       readonly kind: 'map_replace';
       readonly map: string;
       readonly entries: readonly (readonly [key: string, value: string])[];
+    }
+  | {
+      /** Sets the `maxconn` of a server; 0: no limit. */
+      readonly kind: 'server_maxconn';
+      readonly backend: string;
+      readonly server: string;
+      readonly maxconn: number;
+    }
+  | BackendOperation
+  | TlsFileOperation
+  | CrtListOperation
+  | PatternOperation;
+
+/**
+ * From HAProxy 3.4 on. A backend that is added builds on a named `defaults` section which the worker has loaded; it is empty
+ * and unpublished: servers are added, then it is published. One that is removed is unpublished and has lost its servers, the
+ * deletion itself happens when nothing uses it any more.
+ */
+export type BackendOperation =
+  | {
+      readonly kind: 'backend_add';
+      readonly backend: string;
+      /** Name of the `defaults` section. */
+      readonly profile: string;
+      readonly mode: 'http' | 'tcp';
+      /** Digest of the backend's structure in the plan: for whoever replays the operations, the agent has no use for it. */
+      readonly structure: Digest;
+    }
+  | { readonly kind: 'backend_publish'; readonly backend: string }
+  | { readonly kind: 'backend_unpublish'; readonly backend: string }
+  | { readonly kind: 'backend_remove'; readonly backend: string };
+
+/**
+ * TLS material that the worker keeps under the name of its file. The content is what the same manifest puts (or leaves) at
+ * `file`, so it never stands in an operation; `digest` says which one it is. `*_add` leaves the worker with this content
+ * whether it had the file or not; `*_set` has nothing to do where the worker has not loaded the file. `*_remove` waits until it
+ * is not in use; what the configuration itself names stays.
+ */
+export type TlsFileOperation =
+  | {
+      readonly kind: 'cert_add' | 'cert_set' | 'ca_add' | 'ca_set' | 'crl_add' | 'crl_set';
+      readonly file: string;
+      readonly digest: Digest;
+    }
+  | { readonly kind: 'cert_remove' | 'ca_remove' | 'crl_remove'; readonly file: string };
+
+/** One line of a crt-list: a certificate file, SSL options of the bind line, and the server names it answers to. */
+export interface CrtListEntry {
+  readonly certificate: string;
+  /** Words between the brackets, for example `['alpn', 'h2,http/1.1']`; empty = none. */
+  readonly options: readonly string[];
+  /** For example `shop.example`, `*.shop.example`; empty = the names in the certificate. */
+  readonly filters: readonly string[];
+}
+
+/** `crtlist_delete` names the whole line, since a certificate may stand on several. */
+export interface CrtListOperation {
+  readonly kind: 'crtlist_add' | 'crtlist_delete';
+  readonly list: string;
+  readonly entry: CrtListEntry;
+}
+
+/** Lines of a pattern file (`acl … -f file`). */
+export type PatternOperation =
+  | {
+      readonly kind: 'pattern_add' | 'pattern_delete';
+      readonly file: string;
+      readonly pattern: string;
+    }
+  | {
+      /** Replaces the whole content atomically (prepare, add, commit). */
+      readonly kind: 'pattern_replace';
+      readonly file: string;
+      readonly patterns: readonly string[];
     };
 
 export type OperationKind = Operation['kind'];
@@ -272,6 +346,12 @@ export interface AgentState {
     readonly atMs: number;
     readonly durationMs: number;
   } | null;
+  /**
+   * With `verify=1`: what somebody else had changed beside contents (those differ in `files`), at most 32 names each:
+   * permissions of files, and servers (`backend/server`) and maps of the worker. The agent has set them right by itself, or
+   * a reload will.
+   */
+  readonly drift?: { readonly modes: readonly string[]; readonly runtime: readonly string[] };
 }
 
 /** What a new leader needs to go on without a reload. */

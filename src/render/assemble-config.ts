@@ -1,17 +1,18 @@
 /** From placed items to the text and the sections of the configuration file. */
 import { EMPTY_CHUNK, concat, concatLike, leaf, type Chunk } from '../cells/chunk.ts';
-import type { Profile, Section } from '../plan/plan.ts';
+import type { Section } from '../plan/plan.ts';
 import type { Committed, SlotPlan } from './committed.ts';
 import { isBlank } from './evaluate.ts';
 import { TemplateFailure } from './language/failure.ts';
+import type { ProfileFacts } from './language/writer.ts';
 import type { PlacedItem } from './slot-plans.ts';
 import type { TextDigests } from './text-digests.ts';
 
 export interface AssembledConfig {
   readonly chunk: Chunk;
   readonly sections: readonly (Omit<Section, 'digest'> & { readonly digest: string })[];
-  /** Digest of the text of each profile. */
-  readonly profiles: ReadonlyMap<string, Profile['digest']>;
+  /** What each profile sets, and the digest of its text. */
+  readonly profiles: readonly (ProfileFacts & { readonly text: string })[];
   /** Text of each section and profile but the backends, by kind and name. */
   readonly texts: ReadonlyMap<string, Chunk>;
 }
@@ -20,6 +21,7 @@ interface Part {
   readonly kind: Section['kind'];
   readonly name: string;
   readonly chunk: Chunk;
+  readonly profile?: ProfileFacts;
 }
 
 type Before = Pick<Committed, 'slots' | 'backendChunks' | 'sections'>;
@@ -38,14 +40,14 @@ export const assembleConfig = (
   const parts = partsOf(items, committed);
   if (!parts.some(({ kind }) => kind === 'backends')) parts.push(backendsPart(committed));
   refuseDuplicates(parts);
-  const profiles = new Map<string, string>();
+  const profiles: (ProfileFacts & { readonly text: string })[] = [];
   const texts = new Map<string, Chunk>();
-  const sections = parts.map(({ kind, name, chunk }) => {
+  const sections = parts.map(({ kind, name, chunk, profile }) => {
     // The section of the backends follows from its records; its text is never put together.
     if (kind === 'backends') return { kind, name, digest: '' };
     texts.set(partId({ kind, name }), chunk);
     const digest = digests.of(chunk, kind === 'core' ? partId({ kind, name }) : undefined);
-    if (kind === 'profile') profiles.set(name, digest);
+    if (profile !== undefined) profiles.push({ ...profile, text: digest });
     return { kind, name, digest };
   });
   return { chunk: concat(parts.map(({ chunk }) => chunk)), sections, profiles, texts };
@@ -81,9 +83,11 @@ const partsOf = (items: readonly PlacedItem[], committed: Before): Part[] => {
 const partOf = (item: Exclude<PlacedItem, { type: 'text' }>, committed: Before): Part => {
   if (item.type === 'slot') return backendsPart(committed);
   const { name } = item;
-  return item.type === 'profile'
-    ? textPart({ kind: 'profile', name }, [item.chunk], committed)
-    : textPart({ kind: 'core', name }, contentsOf(item.items, committed), committed);
+  if (item.type === 'section') {
+    return textPart({ kind: 'core', name }, contentsOf(item.items, committed), committed);
+  }
+  const { type, chunk, ...profile } = item;
+  return { ...textPart({ kind: type, name }, [chunk], committed), profile };
 };
 
 const backendsPart = ({ backendChunks }: Before): Part => ({

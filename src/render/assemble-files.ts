@@ -1,8 +1,17 @@
 /** Maps, certificate lists and other files of a render, from what changed since the last one. */
 import { concat, leaf, type Chunk } from '../cells/chunk.ts';
-import { mapEntry, orderedKey, planFile, planMap } from '../plan/build.ts';
-import type { MapEntry, PlanFile } from '../plan/plan.ts';
-import type { DigestFunction } from '../plan/plan.ts';
+import {
+  crtLine,
+  crtLineKey,
+  crtList,
+  mapEntry,
+  orderedKey,
+  planFile,
+  planMap,
+} from '../plan/build.ts';
+import { merkleMap } from '../plan/merkle-map.ts';
+import type { CrtLine, CrtList, DigestFunction, MapEntry, PlanFile } from '../plan/plan.ts';
+import type { CrtListEntry } from '../protocol/protocol.ts';
 import {
   claimUpdates,
   listUpdates,
@@ -167,6 +176,82 @@ export const listClaims = (
     });
   }
   return claims;
+};
+
+/** Records of certificate lists, from the blocks of lines that are not those of before. */
+export const assembleListRecords = (
+  before: Committed,
+  lists: Committed['lists'],
+  context: FileContext,
+): Committed['crtLists'] => {
+  if (before.lists === lists) return before.crtLists;
+  const records = new Map<string, CrtList | undefined>();
+  for (const path of new Set([...before.lists.keys(), ...lists.keys()])) {
+    const [old, lines] = [before.lists.get(path), lists.get(path)];
+    if (old === lines) continue;
+    const start = before.crtLists.get(path)?.lines ?? merkleMap(context.digest);
+    records.set(path, lines && listRecord(path, [old ?? NO_LINES, lines], { start, context }));
+  }
+  return before.crtLists.with(records);
+};
+
+const listRecord = (
+  path: string,
+  [old, lines]: readonly [Lines, Lines],
+  { start, context }: { readonly start: CrtList['lines']; readonly context: FileContext },
+): CrtList => {
+  const chunk = textOfLines(lines);
+  return crtList(
+    {
+      path,
+      lines: start.with(changedLines(start, netChanges(old, lines), context)),
+      first: lines.summaries[0]?.pairs[0]?.[0] ?? '',
+      text: context.digests.of(chunk, path),
+      size: chunk.size,
+    },
+    context.digest,
+  );
+};
+
+/** How many times more each line stands in the second than in the first; blocks that both have are not looked at. */
+const netChanges = (old: Lines, lines: Lines): ReadonlyMap<string, number> => {
+  const [gone, come] = [new Set(old.summaries), new Set(lines.summaries)];
+  const net = new Map<string, number>();
+  const count = (blocks: Iterable<LineBlock>, by: number): void => {
+    for (const { pairs } of blocks) {
+      for (const [line] of pairs) net.set(line, (net.get(line) ?? 0) + by);
+    }
+  };
+  count(gone.difference(come), -1);
+  count(come.difference(gone), 1);
+  return net;
+};
+
+/** Lines that come again have a number behind them, so of equal lines the last goes first. */
+const changedLines = (
+  lines: CrtList['lines'],
+  net: ReadonlyMap<string, number>,
+  { digest }: FileContext,
+): ReadonlyMap<string, CrtLine | undefined> => {
+  const changes = new Map<string, CrtLine | undefined>();
+  for (const [line, more] of net) {
+    if (more === 0) continue;
+    let has = 0;
+    while (lines.get(crtLineKey(line, has + 1)) !== undefined) has += 1;
+    for (let at = has; at > has + more; at -= 1) changes.set(crtLineKey(line, at), undefined);
+    for (let at = has + 1; at <= has + more; at += 1) {
+      changes.set(crtLineKey(line, at), crtLine(parseLine(line), digest));
+    }
+  }
+  return changes;
+};
+
+/** A line that `crt_list()` has printed, whose words hold neither blanks nor brackets. */
+const parseLine = (line: string): CrtListEntry => {
+  const [, certificate = '', options, filters] =
+    /^(\S+)(?: \[([^\]]*)\])?(?: (.*))?$/.exec(line) ?? [];
+  const words = (text: string | undefined): readonly string[] => text?.split(' ') ?? [];
+  return { certificate, options: words(options), filters: words(filters) };
 };
 
 const listFile = (path: string, lines: Lines): DeclaredFile => ({

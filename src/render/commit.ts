@@ -6,6 +6,7 @@ import type { MerkleMap } from '../plan/merkle-map.ts';
 import type { Backend, Plan, PlanFile, Profile } from '../plan/plan.ts';
 import { assembleConfig, contentsOf, type AssembledConfig } from './assemble-config.ts';
 import {
+  assembleListRecords,
   assembleLists,
   assembleMaps,
   declaredClaims,
@@ -85,6 +86,7 @@ export function* commit(
       new Map([...maps].map(([, { record }]) => [record?.path ?? '', record])),
     ),
     planFiles: other.records,
+    crtLists: assembleListRecords(before, lists, context),
     files: other.files.with(changedMapFiles(before.maps, maps)),
   };
   yield;
@@ -163,7 +165,7 @@ const commitProfiles = (
   const changes = new Map<string, Profile | undefined>(
     before.keys().map((name) => [name, undefined]),
   );
-  for (const [name, text] of profiles) changes.set(name, profileRecord({ name, text }, digest));
+  for (const profile of profiles) changes.set(profile.name, profileRecord(profile, digest));
   return before.with(changes);
 };
 
@@ -177,7 +179,8 @@ function* commitFiles(
   const records = new Map<string, PlanFile | undefined>();
   yield* eachSliced(touched, ([path, file]) => {
     const made = file === undefined ? undefined : fileRecord(file, context);
-    records.set(path, made?.record);
+    // A certificate list has a record of its own.
+    records.set(path, file?.kind === 'crt-list' ? undefined : made?.record);
     files.set(path, made?.file);
   });
   return {
@@ -257,11 +260,11 @@ const finish = (
   { chunk, sections }: AssembledConfig,
   { config, digest, digests }: FileContext,
 ): CommitOutput => {
-  const { backends, profiles, planMaps, planFiles } = committed;
+  const { backends, profiles, planMaps, planFiles, crtLists } = committed;
   const path = config.dataplane.configFile;
   const plan = buildPlan(
     {
-      ...{ sections, backends, profiles, maps: planMaps, files: planFiles },
+      ...{ sections, backends, profiles, maps: planMaps, files: planFiles, crtLists },
       config: {
         path,
         size: chunk.size,

@@ -4,6 +4,7 @@ import { PersistentMap } from '../cells/persistent-map.ts';
 import { merkleMap, type MerkleMap } from '../plan/merkle-map.ts';
 import type {
   Backend,
+  CrtList,
   DigestFunction,
   MapEntry,
   PlanFile,
@@ -65,6 +66,7 @@ export interface Committed {
   readonly maps: ReadonlyMap<string, CommittedMap>;
   readonly planMaps: MerkleMap<PlanMap>;
   readonly planFiles: MerkleMap<PlanFile>;
+  readonly crtLists: MerkleMap<CrtList>;
   /** All files but the configuration. */
   readonly files: FileMap;
 }
@@ -94,6 +96,7 @@ export const nothingCommitted = (digest: DigestFunction): Committed => ({
   maps: new Map(),
   planMaps: merkleMap(digest),
   planFiles: merkleMap(digest),
+  crtLists: merkleMap(digest),
   files: FileMap.EMPTY,
 });
 

@@ -6,7 +6,7 @@ import { runtimeState } from '../plan/runtime-state.ts';
 import type { Baseline, Capabilities, ChangeSet, RuntimeState } from '../plan/change-set.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { Desired } from '../ports.ts';
-import type { ApplyMode, Digest, Roles } from '../protocol/protocol.ts';
+import type { ApplyMode, Digest, Operation, Roles } from '../protocol/protocol.ts';
 import type { Render } from '../render/render.ts';
 import { minorOf } from '../render/version.ts';
 
@@ -132,6 +132,7 @@ export const fileDigests = (render: Render): ReadonlyMap<string, Digest> => {
   const digests = new Map<string, Digest>();
   for (const map of plan.maps.values()) digests.set(map.path, map.text);
   for (const file of plan.files.values()) digests.set(file.path, file.text);
+  for (const list of plan.crtLists.values()) digests.set(list.path, list.text);
   digests.set(plan.config.path, plan.config.digest);
   digestsOf.set(render, digests);
   return digests;
@@ -144,15 +145,17 @@ const modeFor = ({ baseline, roles }: PodKnowledge, reverting: boolean): ApplyMo
   return reverting ? 'revert' : 'auto';
 };
 
-/** Nothing was accepted yet in this term: a pod on a refused plan goes back to what its agent knows to be good. */
+/**
+ * Nothing was accepted yet in this term: a pod on a refused plan goes back to what its agent knows to be good. There it
+ * gets the servers of today, and those that come later.
+ */
 const toLastKnownGood = (desired: Desired, known: PodKnowledge): Decision => {
   const { applied, lkg } = known.roles;
-  const { running } = known.baseline;
-  const refused = applied !== null && desired.refused.has(applied);
-  if (!refused || lkg === null) return { do: 'nothing', why: 'no-target' };
-  // What the worker took since its start is undone; its own start is the tree it goes back to, or an older one.
-  const operations =
-    running === undefined ? [] : diff(known.baseline, running, known.capabilities).operations;
+  const isRefused = applied !== null && desired.refused.has(applied);
+  if (lkg === null || !(isRefused || applied === lkg)) return { do: 'nothing', why: 'no-target' };
+  const newest = desired.servers?.plan;
+  const { operations, worker } = isRefused ? undoing(newest, known) : flowing(newest, known);
+  if (!isRefused && operations.length === 0) return { do: 'nothing', why: 'no-target' };
   return {
     do: 'apply',
     render: undefined,
@@ -166,6 +169,30 @@ const toLastKnownGood = (desired: Desired, known: PodKnowledge): Decision => {
       changedFiles: new Set(),
       planId: lkg,
     },
-    worker: running === undefined ? undefined : runtimeState(running),
+    worker,
   };
+};
+
+/** What was done to a worker, and what it holds then. */
+interface Moved {
+  readonly operations: readonly Operation[];
+  readonly worker: RuntimeState | undefined;
+}
+
+/** Undoes what the worker took since its start, servers aside; that is the tree it goes back to, or an older one. */
+const undoing = (newest: Plan | undefined, known: PodKnowledge): Moved => {
+  const { running } = known.baseline;
+  if (running === undefined) return { operations: [], worker: undefined };
+  const aim = aimOf(running, newest, known);
+  const { operations } = diff(known.baseline, aim, known.capabilities);
+  return { operations, worker: runtimeState(aim) };
+};
+
+/** Brings the newest servers to the backends that the worker has with the same structure. */
+const flowing = (newest: Plan | undefined, known: PodKnowledge): Moved => {
+  const { worker } = known.baseline;
+  if (newest === undefined || worker === undefined) return { operations: [], worker };
+  const aim = { ...worker, backends: graftBackends(worker, newest.backends) };
+  const operations = diffRuntime(worker, aim, known.capabilities);
+  return { operations, worker: applyOperations(worker, operations, sha256) };
 };

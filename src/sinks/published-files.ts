@@ -57,7 +57,10 @@ const rank = ({ resource }: PublishedFile): number => (resource === HAPROXY_CFG 
 /** The plan knows it, so that an unchanged file costs nothing. */
 const digestOf = ({ plan }: Render, { path, text }: RenderedFile): Digest => {
   if (path === plan.config.path) return plan.config.digest;
-  return (plan.maps.get(path) ?? plan.files.get(path))?.text ?? sha256(chunkText(text));
+  return (
+    (plan.maps.get(path) ?? plan.files.get(path) ?? plan.crtLists.get(path))?.text ??
+    sha256(chunkText(text))
+  );
 };
 
 const KEY = /-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----/;

@@ -12,7 +12,7 @@ import {
   profileRecord,
   type PlanParts,
 } from '../../src/plan/build.ts';
-import { merkleMapOf, type MerkleMap } from '../../src/plan/merkle-map.ts';
+import { merkleMap, merkleMapOf, type MerkleMap } from '../../src/plan/merkle-map.ts';
 import type { Backend, DigestFunction, Plan, PlanMap, Server } from '../../src/plan/plan.ts';
 
 export const sha256: DigestFunction = (text) => createHash('sha256').update(text).digest('hex');
@@ -116,6 +116,7 @@ const recordOf = (backend: WorldBackend): Omit<Backend, 'digest'> => {
     balance,
     dynamic,
     servers,
+    bare: backend.body.length === 0,
     ...(hashType === undefined ? {} : { hashType }),
     mode: 'http',
     structure: sha256(structureText(backend)),
@@ -189,6 +190,7 @@ export function planOf(world: World, old?: Plan): Plan {
       ]),
       sha256,
     ),
+    crtLists: merkleMap(sha256),
     config: { path: CONFIG_PATH, digest: sha256(text), size: Buffer.byteLength(text) },
   };
   if (old === undefined) return buildPlan(fresh, sha256);

@@ -123,6 +123,7 @@ const planOf = (config: string, id: string): Plan => ({
   profiles: merkleMap(sha256),
   maps: merkleMap(sha256),
   files: merkleMap(sha256),
+  crtLists: merkleMap(sha256),
   config: { path: 'haproxy.cfg', digest: sha256(config), size: Buffer.byteLength(config) },
 });
 

@@ -17,7 +17,7 @@ import {
 import type { Run } from './run.ts';
 import { EMPTY_TEXT, plain, Text } from './text.ts';
 import { isRecord, kindOf, listOf, type Arguments } from './values.ts';
-import { Profile, Writer } from './writer.ts';
+import { Profile, Writer, type ProfileFacts } from './writer.ts';
 
 /** Members of the mapping that `backend()` takes. */
 export const BACKEND_MEMBERS = [
@@ -27,7 +27,7 @@ export const BACKEND_MEMBERS = [
 /** Of the one that `server()` takes. */
 export const SERVER_MEMBERS = ['name', 'address', 'port', 'weight', 'state', 'keywords'];
 /** And of the one that `profile()` takes. */
-export const PROFILE_MEMBERS = ['name', 'body'];
+export const PROFILE_MEMBERS = ['name', 'mode', 'balance', 'hashType', 'body'];
 
 /** Words of a balance line: an algorithm and its arguments. */
 const balance: Emitter = (value) =>
@@ -46,11 +46,40 @@ export const declareProfile = ({ positional }: Arguments, { cell, out: { via } }
   const place = cell.callPlace;
   const members = membersOf(positional[0], 'profile()', PROFILE_MEMBERS);
   const name = wordArgument(members['name'], 'profile().name');
+  const body = linesArgument(members['body'], 'profile().body');
+  const { mode, balance: algorithm, hashType } = members;
+  const sets = {
+    ...(isGiven(mode) && { mode: modeOf(mode, 'profile().mode') }),
+    ...(isGiven(algorithm) && {
+      balance: wordArgument(algorithm, 'profile().balance', balance),
+    }),
+    ...hashTypeOf(hashType, 'profile().hashType'),
+  };
   const out = new Writer(via);
-  out.write(`defaults ${name}\n`, place);
-  out.writeText(linesArgument(members['body'], 'profile().body'), place);
-  return new Profile(name, out.text());
+  out.write(`defaults ${name}\n${lines(sets)}`, place);
+  out.writeText(body, place);
+  return new Profile({ name, ...(overrides(body.value, sets) ? {} : sets) }, out.text());
 };
+
+/** Whether the body sets something else than what was declared: what comes later counts. */
+const overrides = (body: string, sets: Omit<ProfileFacts, 'name'>): boolean => {
+  const { mode, balance: algorithm, hashType } = sets;
+  const declared = { mode, balance: algorithm, 'hash-type': hashType };
+  return Object.entries(declared).some(([word, value]) => {
+    const own = [...body.matchAll(new RegExp(`^\\s*${word}\\s+(.*?)\\s*$`, 'gm'))].at(-1)?.[1];
+    return own !== undefined && own !== value;
+  });
+};
+
+const isGiven = (value: unknown): boolean => value !== undefined && value !== null;
+
+/** Lines that a backend and its profile have in common. */
+const lines = (sets: Omit<ProfileFacts, 'name'>): string =>
+  [
+    ...(sets.mode === undefined ? [] : [`    mode ${sets.mode}\n`]),
+    ...(sets.balance === undefined ? [] : [`    balance ${sets.balance}\n`]),
+    ...(sets.hashType === undefined ? [] : [`    hash-type ${sets.hashType}\n`]),
+  ].join('');
 
 /** `{{ backend({…}) }}`: declares a backend; its text is printed where the cells stand, sorted by name. */
 export const declareBackend = ({ positional }: Arguments, run: Run): Text => {
@@ -61,23 +90,19 @@ export const declareBackend = ({ positional }: Arguments, run: Run): Text => {
   const name = wordArgument(members['name'], 'backend().name');
   const record = {
     name,
-    mode: modeOf(members['mode']),
+    mode: modeOf(members['mode'] ?? 'http', 'backend().mode'),
     profile: wordArgument(members['profile'], 'backend().profile'),
     balance: wordArgument(members['balance'] ?? 'roundrobin', 'backend().balance', balance),
-    ...hashTypeOf(members['hashType']),
+    ...hashTypeOf(members['hashType'], 'backend().hashType'),
   };
   const servers = elementsOf(members['servers'])
     .map((server) => serverOf(server, `a server of backend ${name}`))
     .sort((left, right) => (left.name < right.name ? -1 : Number(left.name > right.name)));
-  const head = [
-    `backend ${name} from ${record.profile}`,
-    `    mode ${record.mode}`,
-    `    balance ${record.balance}`,
-    ...(record.hashType === undefined ? [] : [`    hash-type ${record.hashType}`]),
-  ].join('\n');
+  const head = `backend ${name} from ${record.profile}\n${lines(record)}`;
   const body = linesArgument(members['body'], 'backend().body');
+  const own = withoutComments(body.value);
   const out = new Writer(run.out.via);
-  out.write(`${head}\n`, place);
+  out.write(head, place);
   out.writeText(body, place);
   out.write(servers.map(serverLine).join(''), place);
   out.write('\n', place);
@@ -85,7 +110,8 @@ export const declareBackend = ({ positional }: Arguments, run: Run): Text => {
   const reason = optionalString(members['structuralReason'], 'backend().structuralReason');
   const backend = {
     ...record,
-    structure: cell.digest(`${head}\n${withoutComments(body.value)}`),
+    structure: cell.digest(head + own),
+    bare: own === '',
     text: cell.digest(chunkText(text)),
     dynamic: booleanArgument(members['dynamic'], 'backend().dynamic', true),
     ...(reason === undefined ? {} : { structuralReason: reason }),
@@ -121,17 +147,15 @@ const sealed = (
   }
 };
 
-const modeOf = (value: unknown): 'http' | 'tcp' => {
-  const mode = wordArgument(value ?? 'http', 'backend().mode');
+const modeOf = (value: unknown, where: string): 'http' | 'tcp' => {
+  const mode = wordArgument(value, where);
   return mode === 'http' || mode === 'tcp'
     ? mode
-    : refuseArgument('backend().mode', 'is neither "http" nor "tcp"');
+    : refuseArgument(where, 'is neither "http" nor "tcp"');
 };
 
-const hashTypeOf = (value: unknown): { hashType?: string } => {
-  if (value === undefined || value === null) return {};
-  return { hashType: wordArgument(value, 'backend().hashType') };
-};
+const hashTypeOf = (value: unknown, where: string): { hashType?: string } =>
+  isGiven(value) ? { hashType: wordArgument(value, where) } : {};
 
 /** A server as `routes` has them, every value checked for the place it is printed at. */
 const serverOf = (value: unknown, where: string): Server => {

@@ -1,23 +1,27 @@
+import type { Profile as PlanProfile } from '../../plan/plan.ts';
 import { EMPTY_CHUNK, leaf, type Chunk } from '../../cells/chunk.ts';
 import type { ObjectRef } from '../../snapshot/objects.ts';
 import { TemplateFailure, type Place } from './failure.ts';
 import { LineMarks } from './line-marks.ts';
 import { Origin, Text, type Inclusion } from './text.ts';
 
+/** Name of a profile, and what its text is known to set. */
+export type ProfileFacts = Omit<PlanProfile, 'digest'>;
+
 /** Part of the output that is more than text: sections, profiles and slots of cells. */
 export type Item<Slot> =
   | { readonly type: 'text'; readonly chunk: Chunk }
-  | { readonly type: 'profile'; readonly name: string; readonly chunk: Chunk }
+  | ({ readonly type: 'profile'; readonly chunk: Chunk } & ProfileFacts)
   | { readonly type: 'section'; readonly name: string; readonly items: readonly Item<Slot>[] }
   | { readonly type: 'slot'; readonly slot: Slot };
 
 /** Something that stands for itself in the output and cannot be captured into a variable. */
 export class Profile {
-  readonly name: string;
+  readonly facts: ProfileFacts;
   readonly text: Text;
 
-  constructor(name: string, text: Text) {
-    this.name = name;
+  constructor(facts: ProfileFacts, text: Text) {
+    this.facts = facts;
     this.text = text;
   }
 }
@@ -98,7 +102,7 @@ export class ItemWriter<Slot> extends Writer {
 
   override profile(profile: Profile): void {
     const chunk = chunkOf(profile.text, undefined);
-    this.add({ type: 'profile', name: profile.name, chunk });
+    this.add({ type: 'profile', ...profile.facts, chunk });
   }
 
   add(item: Item<Slot>): void {

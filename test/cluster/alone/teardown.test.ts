@@ -11,7 +11,7 @@ import { stateFolder } from '../harness/places.ts';
 
 const PARENT = `/var/lib/haptic-test-${process.pid}`;
 const STATE = stateFolder(PARENT);
-const HARNESS = fileURLToPath(new URL('harness/main.ts', import.meta.url));
+const HARNESS = fileURLToPath(new URL('../harness/main.ts', import.meta.url));
 const { run, images } = cluster();
 const env = { ...process.env, HAPTIC_CLUSTER_STATE: PARENT };
 

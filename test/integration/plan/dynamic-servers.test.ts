@@ -74,6 +74,7 @@ const backend: Backend = {
   structure: '',
   text: '',
   dynamic: true,
+  bare: true,
   servers: [],
   digest: '',
 };

@@ -51,11 +51,13 @@ const change = (
 ): ChangeSet => diff(started(planOf(before)), planOf(after), capabilities);
 /** Kind and target of each operation. */
 const words = (operations: ChangeSet['operations']): readonly string[] =>
-  operations.map((one) =>
-    'server' in one
-      ? `${one.kind} ${one.backend}/${one.server}`
-      : `${one.kind} ${one.map} ${'key' in one ? one.key : `of ${one.entries.length}`}`,
-  );
+  operations.map((one) => {
+    if ('server' in one) return `${one.kind} ${one.backend}/${one.server}`;
+    if ('backend' in one) return `${one.kind} ${one.backend}`;
+    if ('list' in one) return `${one.kind} ${one.list} ${one.entry.filters.join(' ')}`;
+    if ('file' in one) return `${one.kind} ${one.file}`;
+    return `${one.kind} ${one.map} ${'key' in one ? one.key : `of ${one.entries.length}`}`;
+  });
 const causes = ({ reasons }: ChangeSet): readonly string[] => reasons.map(({ cause }) => cause);
 
 const shop = (servers: readonly Server[], more: Partial<WorldBackend> = {}): World =>
@@ -321,21 +323,24 @@ describe('diff of maps', () => {
     ]);
   });
 
+  test('needs a reload: map-ordered', () => {
+    const ordered = world({ maps: [{ path: 'maps/a.map', ordered: true, entries: [] }] });
+    expect(causes(change(world(), ordered))).toEqual(['map-ordered']);
+  });
+
   test.each([
     [
-      'map-new',
-      world(),
+      'new',
       world({
         maps: [
           ...route(['shop.example', 'shop']),
-          { path: 'maps/n.map', ordered: false, entries: [] },
+          { path: 'maps/n.map', ordered: false, entries: [['k', 'v']] },
         ],
       }),
     ],
-    ['map-removed', world(), world({ maps: [] })],
-    ['map-ordered', world(), world({ maps: [{ path: 'maps/a.map', ordered: true, entries: [] }] })],
-  ])('needs a reload: %s', (cause, before, after) => {
-    expect(causes(change(before, after))).toEqual([cause]);
+    ['gone', world({ maps: [] })],
+  ])('is a file alone while a map is %s and nothing else changes', (_, after) => {
+    expect(change(world(), after)).toMatchObject({ verdict: 'files', operations: [], reasons: [] });
   });
 });
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { applyOperations, OperationError } from '../../../src/plan/apply-operations.ts';
+import { applyOperations } from '../../../src/plan/apply-operations.ts';
+import { OperationError } from '../../../src/plan/operation-error.ts';
 import {
   backendRecord,
   buildPlan,
@@ -38,6 +39,7 @@ const backend: BackendInput = {
   structure: sha256('structure'),
   text: sha256('text'),
   dynamic: true,
+  bare: true,
   servers: [server],
 };
 const record = (change: Partial<BackendInput> = {}): ReturnType<typeof backendRecord> =>
@@ -202,9 +204,19 @@ describe('applyOperations', () => {
     { kind: 'map_set', map, key: '__proto__', value: 'v' },
     { kind: 'map_delete', map, key: 'constructor' },
     { kind: 'map_add', map: 'maps/r.map', key: 'x', value: 'v' },
-    { kind: 'map_replace', map: 'maps/none.map', entries: [] },
+    { kind: 'backend_publish', backend: 'nowhere' },
+    { kind: 'backend_remove', backend: 'fixed' },
+    { kind: 'backend_add', backend: 'fixed', profile: 'web', mode: 'http', structure: '' },
+    { kind: 'backend_add', backend: 'new', profile: 'none', mode: 'http', structure: '' },
+    { kind: 'server_maxconn', ...place, maxconn: 7 },
+    { kind: 'crtlist_add', list: 'no.list', entry: { certificate: 'a', options: [], filters: [] } },
   ])('refuses what a worker would refuse: %o', (operation) => {
     expect(() => applyOperations(state, [operation], sha256)).toThrow(OperationError);
+  });
+
+  test('leaves maps alone that came after the worker was started', () => {
+    const operation = { kind: 'map_replace', map: 'maps/none.map', entries: [] } as const;
+    expect(applyOperations(state, [operation], sha256).maps.keys()).toEqual(state.maps.keys());
   });
 
   test('shares what it does not touch', () => {

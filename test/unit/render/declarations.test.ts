@@ -106,11 +106,20 @@ describe('files and certificates', () => {
       reloadOnChange,
     ]);
     expect(kinds).toEqual([
-      ['certs/all.list', 'crt-list', true],
       ['certs/c.pem', 'cert', true],
       ['certs/own.pem', 'cert', true],
       ['general/500.http', 'general', true],
       ['general/x.txt', 'general', true],
+    ]);
+    const line = 'certs/c.pem [alpn h2] *.a.example !b.a.example';
+    const [list] = made.plan.crtLists.values();
+    expect(list).toMatchObject({ path: 'certs/all.list', first: line, size: line.length + 1 });
+    expect([...(list?.lines.values() ?? [])]).toMatchObject([
+      {
+        certificate: 'certs/c.pem',
+        options: ['alpn', 'h2'],
+        filters: ['*.a.example', '!b.a.example'],
+      },
     ]);
   });
 
