@@ -5,6 +5,7 @@ import type { Log } from './log.ts';
 import type { AgentOptions, ListenAddress } from './options.ts';
 import { Pacer } from './haproxy/pacer.ts';
 import { createPod, persist } from './pod.ts';
+import { verify } from './drift/verify.ts';
 import { recover } from './apply/recovery.ts';
 import { createControlServer, createPublicServer, type Served } from './http/server.ts';
 import type { Guard, GuardReports } from './http/guard.ts';
@@ -41,6 +42,7 @@ export async function startAgent(options: AgentOptions, log: Log): Promise<Runni
     pod,
     applier: new Applier(pod, pacer),
     guard,
+    verify: () => verify(pod, () => pacer.owe()),
     isStarted: () => started,
   };
   const servers: Server[] = [createControlServer(served)];

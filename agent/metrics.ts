@@ -35,9 +35,15 @@ const FAMILIES = {
   },
   haptic_agent_drift_found_total: {
     type: 'counter',
-    help: 'Files, workers, or servers and map entries of a worker, that were not as the agent left them.',
+    help: 'Files, permissions, workers, or servers and maps of a worker, that were not as the agent left them.',
     label: 'kind',
-    values: ['file', 'worker', 'runtime'],
+    values: ['file', 'mode', 'worker', 'runtime'],
+  },
+  haptic_agent_drift_repaired_total: {
+    type: 'counter',
+    help: 'Permissions, servers and map entries that a verification set right without a reload.',
+    label: 'kind',
+    values: ['mode', 'runtime'],
   },
   haptic_agent_unverified_total: {
     type: 'counter',

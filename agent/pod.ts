@@ -1,5 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { contentsBelow } from './haproxy/contents.ts';
 import { DeleteQueue } from './haproxy/deletes.ts';
 import { Executor } from './haproxy/execute.ts';
 import { emptyHolding, type Holding } from './apply/holding.ts';
@@ -10,6 +11,8 @@ import { Metrics } from './metrics.ts';
 import { Mutex } from './mutex.ts';
 import type { AgentOptions } from './options.ts';
 import { Plans } from './apply/plans.ts';
+import { CertificateWatch } from './drift/certificates.ts';
+import { WorkerImage } from './drift/worker-image.ts';
 import { ReadBack } from './haproxy/read-back.ts';
 import { Storage } from './files/storage.ts';
 import { Workshop } from './files/transition.ts';
@@ -33,6 +36,8 @@ export interface Pod {
   readonly deletes: DeleteQueue;
   readonly executor: Executor;
   readonly readBack: ReadBack;
+  readonly image: WorkerImage;
+  readonly certificates: CertificateWatch;
   readonly knownBad: KnownBad;
 }
 
@@ -57,8 +62,10 @@ export async function createPod(options: AgentOptions, log: Log): Promise<Pod> {
     worker,
     master: new Master(options.masterSocket),
     deletes,
-    executor: new Executor(worker, deletes),
+    executor: new Executor({ worker, deletes, read: contentsBelow(options.baseDir) }),
     readBack: new ReadBack(),
+    image: new WorkerImage(),
+    certificates: new CertificateWatch(),
     knownBad: new KnownBad(),
   };
 }

@@ -1,6 +1,6 @@
 import type { ApplyOutcome, OperationResult, OutcomeKind } from '../../src/protocol/protocol.ts';
 import type { ApplyCall } from './apply-call.ts';
-import { NOTHING, type Execution } from '../haproxy/execute.ts';
+import { NOTHING, type Execution } from '../haproxy/outcome.ts';
 import { BadRequest, ClientGone, Conflict, Rejection, messageOf } from '../failures.ts';
 import { checkBaseline, checkContent, checkEpoch, isRestore } from './fence.ts';
 import { forgetWorker, keepFormer, rolesOf, wentBack } from './holding.ts';
@@ -136,6 +136,7 @@ export class ApplyRun {
     );
     await this.#fill(transition, worker);
     await this.#install(transition);
+    if (this.#readsFiles) await this.#operate(worker);
     holding.generation = generation;
     holding.applied = manifest.planId;
     if (changes.length > 0) holding.changedMs = Date.now();
@@ -148,11 +149,17 @@ export class ApplyRun {
     keepFormer(holding, transition.record.changes);
   }
 
+  /** Whether an operation carries what stands in a file, so that the files have to be there first. */
+  get #readsFiles(): boolean {
+    return this.#instructions().some((entry) => entry.ok && 'digest' in entry.operation);
+  }
+
   /** Files are staged and operations executed: side by side when the files are large. */
   async #fill(transition: Transition, worker: WorkerInfo | null): Promise<void> {
     const bytes = transition.record.changes.reduce((sum, { next }) => sum + (next?.size ?? 0), 0);
     const { holding } = this.#pod;
-    const early = bytes > EARLY_BYTES ? this.#operate(worker) : undefined;
+    const waits = this.#readsFiles;
+    const early = bytes > EARLY_BYTES && !waits ? this.#operate(worker) : undefined;
     const began = performance.now();
     try {
       if (this.#restoring) await transition.stageKept();
@@ -165,7 +172,7 @@ export class ApplyRun {
       throw new Rejection('stage', messageOf(error), { cause: error });
     }
     this.#times.stage = performance.now() - began;
-    await (early ?? this.#operate(worker));
+    if (!waits) await (early ?? this.#operate(worker));
   }
 
   async #install(transition: Transition): Promise<void> {
@@ -216,6 +223,7 @@ export class ApplyRun {
     }
     holding.workerOperations += execution.done.length;
     this.#pod.readBack.expect(execution.done);
+    this.#pod.image.expect(execution.done);
     await plans.append(execution.done);
   }
 

@@ -1,7 +1,7 @@
 import type { AgentState, Digest, Roles } from '../../src/protocol/protocol.ts';
 import type { Kept } from '../files/objects.ts';
 import type { JournalChange } from '../files/transition.ts';
-import type { WorkerIdentity } from '../haproxy/worker.ts';
+import type { WorkerIdentity } from '../haproxy/worker-identity.ts';
 
 export type LastReload = NonNullable<AgentState['lastReload']>;
 

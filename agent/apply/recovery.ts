@@ -4,7 +4,7 @@ import { persist, type Pod } from '../pod.ts';
 import type { Loaded } from '../files/storage.ts';
 import { Transition, type JournalRecord } from '../files/transition.ts';
 import type { Change } from '../files/tree.ts';
-import { sameWorker } from '../haproxy/worker.ts';
+import { sameWorker } from '../haproxy/worker-identity.ts';
 
 /**
  * Finds out what the pod holds after a start, whatever the process before was doing when it ended. Afterwards `applied`

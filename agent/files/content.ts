@@ -32,6 +32,29 @@ export async function hashFile(path: PathLike): Promise<Content | undefined> {
 }
 
 /**
+ * Gives a regular file these permission bits when it has others, without following a link.
+ *
+ * @returns `refused`: it belongs to somebody else; `absent`: there is none that can be opened
+ */
+export async function mendMode(
+  path: PathLike,
+  mode: number,
+): Promise<'kept' | 'mended' | 'refused' | 'absent'> {
+  const handle = await open(path, READ).catch(() => undefined);
+  if (handle === undefined) return 'absent';
+  try {
+    const stat = await regular(handle);
+    if ((stat.mode & 0o7777) === mode) return 'kept';
+    await handle.chmod(mode);
+    return 'mended';
+  } catch {
+    return 'refused';
+  } finally {
+    await handle.close();
+  }
+}
+
+/**
  * Writes a new file from a stream and hashes it on the way. The chunks may be reused by their source afterwards.
  *
  * @throws what opening, writing or the stream throws, for example ENOSPC
@@ -99,7 +122,7 @@ async function* readRange(
   }
 }
 
-async function regular(handle: FileHandle): Promise<{ size: number }> {
+async function regular(handle: FileHandle): Promise<{ size: number; mode: number }> {
   const stat = await handle.stat();
   if (!stat.isFile()) throw new Error('not a regular file');
   return stat;

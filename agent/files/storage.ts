@@ -5,7 +5,7 @@ import { readJson, replaceFile } from './disk.ts';
 import type { Holding, LastReload, PendingReload } from '../apply/holding.ts';
 import type { Held, Kept } from './objects.ts';
 import type { Tree } from './tree.ts';
-import type { WorkerIdentity } from '../haproxy/worker.ts';
+import type { WorkerIdentity } from '../haproxy/worker-identity.ts';
 
 const FORMAT = 1;
 

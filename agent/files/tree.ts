@@ -1,9 +1,9 @@
 import { rename, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ManifestFile } from '../../src/protocol/protocol.ts';
-import { hashFile, type Content } from './content.ts';
+import { hashFile, mendMode, type Content } from './content.ts';
 import { removeFile } from './disk.ts';
-import type { Held, Kept } from './objects.ts';
+import { modeOf, type Held, type Kept } from './objects.ts';
 import { checkParents, ensureParents, kindOf, parentsOf } from './paths.ts';
 
 /** What shall stand at a path; `null`: nothing. */
@@ -113,17 +113,33 @@ export class Tree {
   /**
    * Hashes every owned file anew and remembers what is really there, so that the next apply repairs it.
    *
-   * @returns paths that differ from what was written
+   * @returns paths that differ from what was written, or found the last time
    */
   async verify(): Promise<string[]> {
     const differing: string[] = [];
     for (const [path, held] of this.held) {
       const content = await this.content(path);
-      if (content?.digest === held.digest) continue;
+      if ((content?.digest ?? '') === held.digest) continue; // '': it was missing the last time as well
       differing.push(path);
       this.noteDrift(path, content);
     }
     return differing;
+  }
+
+  /**
+   * Gives every owned file its permission bits again. Where that is refused, because somebody else owns the file by now,
+   * it counts as drifted, so that the next apply puts another in its place.
+   *
+   * @returns paths whose bits were set right
+   */
+  async mendModes(): Promise<string[]> {
+    const mended: string[] = [];
+    for (const [path, { kind }] of this.held) {
+      const found = await mendMode(this.at(path), modeOf(kind));
+      if (found === 'mended') mended.push(path);
+      else if (found === 'refused') this.noteDrift(path, undefined);
+    }
+    return mended;
   }
 
   /** Remembers what really is at an owned path. */
@@ -150,7 +166,8 @@ export class Tree {
 
   async #delete(path: string, files: ReadonlySet<string>): Promise<void> {
     await checkParents(this.base, path);
-    await removeFile(this.at(path));
+    // A directory there is not the file that shall go: nothing was put in its place yet.
+    if ((await kindOf(this.at(path))) !== 'directory') await removeFile(this.at(path));
     this.held.delete(path);
     this.drifted.delete(path);
     // A directory that stands where a file shall be goes when it is empty.

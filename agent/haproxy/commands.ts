@@ -3,16 +3,39 @@ import { LIMITS, type Operation } from '../../src/protocol/protocol.ts';
 import { escapeArgument } from './tokens.ts';
 import type { Command } from './worker.ts';
 
-/** Operations on servers: each is a fixed list of commands, so many of them fit on one line. */
-export type ServerOperation = Extract<Operation, { readonly server: string }>;
+/** Operations on servers and backends: each is a fixed list of commands, so many of them fit on one line. */
+export type ProxyOperation = Extract<Operation, { readonly backend: string }>;
 /** Operations that put one entry into a map. */
 export type EntryOperation = Extract<Operation, { readonly kind: 'map_add' | 'map_set' }>;
 
 export const ENTRY_NOT_FOUND = /^entry not found\.?$/i;
 const KEY_NOT_FOUND = /^key not found\.?$/i;
 
-/** The commands of one server operation. Of `server_remove` only the half that stops traffic. */
-export function serverCommands(operation: ServerOperation): Command[] {
+/**
+ * The commands of one operation on a server or backend. Of `server_remove` only the half that stops traffic, of
+ * `backend_remove` none: what remains happens when nothing uses them any more.
+ */
+export function proxyCommands(operation: ProxyOperation): Command[] {
+  return 'server' in operation ? serverCommands(operation) : backendCommands(operation);
+}
+
+function backendCommands(operation: Exclude<ProxyOperation, { server: string }>): Command[] {
+  const { kind, backend } = operation;
+  switch (kind) {
+    case 'backend_add': {
+      const line = `add backend ${backend} from ${operation.profile} mode ${operation.mode}`;
+      return [{ line, accept: /New backend registered\.$/ }];
+    }
+    case 'backend_publish':
+      return [{ line: `publish backend ${backend}`, accept: /^Backend published\./ }];
+    case 'backend_unpublish':
+      return [{ line: `unpublish backend ${backend}`, accept: /^Backend unpublished\./ }];
+    case 'backend_remove':
+      return [];
+  }
+}
+
+function serverCommands(operation: Extract<Operation, { readonly server: string }>): Command[] {
   const name = `${operation.backend}/${operation.server}`;
   switch (operation.kind) {
     case 'server_add':
@@ -30,6 +53,8 @@ export function serverCommands(operation: ServerOperation): Command[] {
       return [{ line: `set server ${name} weight ${operation.weight}`, accept: 'silent' }];
     case 'server_state':
       return [{ line: `set server ${name} state ${operation.state}`, accept: 'silent' }];
+    case 'server_maxconn':
+      return [{ line: `set maxconn server ${name} ${operation.maxconn}`, accept: 'silent' }];
   }
 }
 
@@ -57,8 +82,23 @@ function addCommands(
 /** Deletes a server that is in maintenance. */
 export const deleteServer = (name: string): Command => ({
   line: `del server ${name}`,
-  accept: /^Server deleted/,
+  accept: /^Server deleted/m,
   tolerate: /^No such server/,
+});
+
+/** Deletes a backend that is unpublished and has no servers. */
+export const deleteBackend = (backend: string): Command => ({
+  line: `del backend ${backend}`,
+  accept: /^Backend deleted\./m, // earlier messages of the line may stand before it
+  tolerate: /^(?:No such backend|Can't find backend|Cannot find backend)/i,
+});
+
+/** Waits until nothing uses a backend any more; that the wait was in vain is no error. */
+export const waitBackendRemovable = (backend: string, waitMs: number): Command => ({
+  line: `wait ${waitMs}ms be-removable ${backend}`,
+  accept: /./,
+  tolerate: /./,
+  waitMs,
 });
 
 /** Waits until nothing is connected to a server any more; that the wait was in vain is no error. */

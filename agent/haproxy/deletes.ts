@@ -1,8 +1,13 @@
 import { LIMITS } from '../../src/protocol/protocol.ts';
-import { deleteServer } from './commands.ts';
-import type { Reply, Worker } from './worker.ts';
+import { deleteBackend, deleteServer } from './commands.ts';
+import type { Command, Reply, Worker } from './worker.ts';
 
-/** `backend/server` names; what is left of a server between its removal and its deletion. */
+const BACKEND = 'backend ';
+
+/** Name of a backend in the queue; a server is called `backend/server`. */
+export const backendName = (backend: string): string => BACKEND + backend;
+
+/** What is left of a server or backend between its removal and its deletion. */
 interface Waiting {
   attempts: number;
   /** Milliseconds of the monotonic clock. */
@@ -69,7 +74,7 @@ export class DeleteQueue {
     const stuck: string[] = [];
     let deleted = 0;
     for (const [name, waiting] of due) {
-      const [reply] = await worker.run([deleteServer(name)]);
+      const [reply] = await worker.run([deletionOf(name)]);
       if (reply === undefined || 'lost' in reply) {
         this.#resumeMs = performance.now() + LONGEST_RETRY_MS; // others would wait for it in vain as well
         break;
@@ -92,4 +97,11 @@ export class DeleteQueue {
 const retryMs = (attempts: number): number =>
   Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(attempts - 1, 10));
 
-const mayCome = ({ text }: Reply): boolean => /connections attached/.test(text);
+const deletionOf = (name: string): Command =>
+  name.startsWith(BACKEND) ? deleteBackend(name.slice(BACKEND.length)) : deleteServer(name);
+
+/** Something still uses it, or a backend still has servers that wait as well. */
+const mayCome = ({ text }: Reply): boolean =>
+  /connections attached|without server can be deleted|still (?:has|in use)|sessions? |streams? /i.test(
+    text,
+  );

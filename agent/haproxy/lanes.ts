@@ -1,10 +1,15 @@
-import type { Operation } from '../../src/protocol/protocol.ts';
-import type { EntryOperation, ServerOperation } from './commands.ts';
+import type { CrtListOperation, Operation } from '../../src/protocol/protocol.ts';
+import type { EntryOperation, ProxyOperation } from './commands.ts';
+import { backendName } from './deletes.ts';
+import type { TlsOperation } from './tls-commands.ts';
 
 /** A stretch of operations that go to the worker in the same way, together. */
 export type Lane = { readonly first: Operation } & (
-  | { readonly kind: 'servers'; readonly operations: ServerOperation[] }
-  | { readonly kind: 'readd'; readonly operation: ServerOperation }
+  | { readonly kind: 'proxies'; readonly operations: ProxyOperation[] }
+  | {
+      readonly kind: 'readd';
+      readonly operation: Extract<ProxyOperation, { kind: `${string}_add` }>;
+    }
   | { readonly kind: 'entries'; readonly operations: EntryOperation[] }
   | {
       readonly kind: 'deletions';
@@ -14,12 +19,13 @@ export type Lane = { readonly first: Operation } & (
       readonly kind: 'replacement';
       readonly operation: Extract<Operation, { kind: 'map_replace' }>;
     }
+  | { readonly kind: 'tls'; readonly operation: TlsOperation | CrtListOperation }
 );
 
 /**
  * Cuts a list of operations into lanes without changing their order.
  *
- * @param isLeaving whether a `backend/server` waits for its deletion
+ * @param isLeaving whether a server or a backend waits for its deletion, by its name in the queue
  */
 export function lanesOf(
   operations: readonly Operation[],
@@ -29,13 +35,9 @@ export function lanesOf(
   const removed = new Set<string>();
   const addressed = new Set<string>();
   for (const operation of operations) {
-    if (!('server' in operation)) {
-      append(lanes, laneOf(operation));
-      continue;
-    }
-    const name = `${operation.backend}/${operation.server}`;
-    if (operation.kind === 'server_remove') removed.add(name);
-    if (operation.kind === 'server_add' && (removed.delete(name) || isLeaving(name))) {
+    const name = nameOf(operation);
+    if (isRemoval(operation)) removed.add(name);
+    if (isAddition(operation) && (removed.delete(name) || isLeaving(name))) {
       lanes.push({ kind: 'readd', operation, first: operation });
     } else if (operation.kind === 'server_address' && addressed.has(name)) {
       // HAProxy changes addresses a moment later: a second change on the same line would be compared with the first.
@@ -50,12 +52,28 @@ export function lanesOf(
   return lanes;
 }
 
+/** Name of its server or backend in the queue of deletions; empty for other operations. */
+const nameOf = (operation: Operation): string => {
+  if ('server' in operation) return `${operation.backend}/${operation.server}`;
+  return 'backend' in operation ? backendName(operation.backend) : '';
+};
+
+const isRemoval = ({ kind }: Operation): boolean =>
+  kind === 'server_remove' || kind === 'backend_remove';
+
+const isAddition = (
+  operation: Operation,
+): operation is Extract<ProxyOperation, { kind: `${string}_add` }> =>
+  operation.kind === 'server_add' || operation.kind === 'backend_add';
+
 function append(lanes: Lane[], lane: Lane): void {
   if (!joined(lanes.at(-1), lane)) lanes.push(lane);
 }
 
 function laneOf(operation: Operation): Lane {
   const first = operation;
+  if ('backend' in operation) return { kind: 'proxies', operations: [operation], first };
+  if ('list' in operation || isTls(operation)) return { kind: 'tls', operation, first };
   switch (operation.kind) {
     case 'map_add':
     case 'map_set':
@@ -64,14 +82,15 @@ function laneOf(operation: Operation): Lane {
       return { kind: 'deletions', operations: [operation], first };
     case 'map_replace':
       return { kind: 'replacement', operation, first };
-    default:
-      return { kind: 'servers', operations: [operation], first };
   }
 }
 
+const isTls = (operation: Operation): operation is TlsOperation =>
+  /^(?:cert|ca|crl)_/.test(operation.kind);
+
 /** Appends the operations of `next` to `last` when they go the same way. */
 function joined(last: Lane | undefined, next: Lane): boolean {
-  if (last?.kind === 'servers' && next.kind === 'servers') last.operations.push(...next.operations);
+  if (last?.kind === 'proxies' && next.kind === 'proxies') last.operations.push(...next.operations);
   else if (last?.kind === 'entries' && next.kind === 'entries') return joinedEntries(last, next);
   else if (last?.kind === 'deletions' && next.kind === 'deletions')
     last.operations.push(...next.operations);

@@ -1,9 +1,10 @@
 import { LIMITS, type Digest } from '../../src/protocol/protocol.ts';
+import { keepImage } from '../drift/verify.ts';
 import { messageOf } from '../failures.ts';
 import { persist, type Pod } from '../pod.ts';
 import { reloadNow, restoreLastKnownGood, type ReloadResult } from './reload.ts';
 import { observeWorker } from './worker-watch.ts';
-import type { WorkerIdentity } from './worker.ts';
+import type { WorkerIdentity } from './worker-identity.ts';
 
 /** When a reload may start. */
 export interface Pace {
@@ -85,6 +86,7 @@ export class Pacer {
     if (watch || reload || deletes.size > 0) {
       await lock
         .run(() => this.#work(watch))
+        .then(() => keepImage(this.#pod))
         .catch((error: unknown) => log.error('pacer failed', { error: messageOf(error) }));
     }
     if (this.#timer !== undefined) this.#arm(TICK_MS);
@@ -114,11 +116,11 @@ export class Pacer {
     if (diverging.length === 0) return;
     metrics.count('haptic_agent_drift_found_total', 'runtime', diverging.length);
     log.warn('the worker is not what its operations say', { targets: diverging.slice(0, 32) });
-    await this.#owe();
+    await this.owe();
   }
 
-  /** A reload of what is applied, whatever comes between. */
-  async #owe(): Promise<void> {
+  /** A reload of what is applied, whatever comes between. The lock must be held. */
+  async owe(): Promise<void> {
     const { holding, storage, deletes } = this.#pod;
     holding.reloadOwed = true;
     if (holding.pending === null && holding.applied !== null) this.#scheduleOwed(holding.applied);
@@ -156,7 +158,7 @@ export class Pacer {
     const { deleted, stuck } = await deletes.attempt(worker);
     if (stuck.length > 0) {
       log.warn('servers that only a reload removes', { servers: stuck.slice(0, 32) });
-      await this.#owe();
+      await this.owe();
     } else if (deleted > 0) {
       await storage.saveState(holding, deletes.names());
     }

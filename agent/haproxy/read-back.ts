@@ -1,7 +1,8 @@
 import { SocketAddress, isIPv6 } from 'node:net';
 import type { Operation } from '../../src/protocol/protocol.ts';
 import { escapeArgument } from './tokens.ts';
-import type { Command, Worker, WorkerIdentity } from './worker.ts';
+import type { WorkerIdentity } from './worker-identity.ts';
+import type { Command, Worker } from './worker.ts';
 
 /** What a server is to be after the operations; what none of them said is not looked at. `gone`: no traffic any more. */
 interface ServerAim {
@@ -51,7 +52,8 @@ export class ReadBack {
   expect(operations: readonly Operation[]): void {
     for (const operation of operations) {
       if (operation.kind === 'map_replace') this.#forgetMap(operation.map);
-      else this.#expectOne(operation);
+      else if ('server' in operation || 'map' in operation) this.#expectOne(operation);
+      // HAProxy answers what else there is with what it did.
     }
     if (this.#aims.size <= MOST) return;
     this.#skipped += this.#aims.size;
@@ -83,7 +85,9 @@ export class ReadBack {
     return { diverging, unverified };
   }
 
-  #expectOne(operation: Exclude<Operation, { kind: 'map_replace' }>): void {
+  #expectOne(
+    operation: Extract<Operation, { readonly server: string } | { readonly key: string }>,
+  ): void {
     const name = JSON.stringify(
       'map' in operation ? [operation.map, operation.key] : [operation.backend, operation.server],
     );
@@ -130,6 +134,8 @@ function serverAim(
       return { ...kept, weight: operation.weight };
     case 'server_state':
       return { ...kept, state: operation.state };
+    case 'server_maxconn':
+      return kept;
   }
 }
 

@@ -4,7 +4,8 @@ import { messageOf } from '../failures.ts';
 import { endReload, forgetWorker, wentBack, type LastReload } from '../apply/holding.ts';
 import { persist, promote, type Pod } from '../pod.ts';
 import { Transition } from '../files/transition.ts';
-import { sameWorker, type WorkerInfo } from './worker.ts';
+import { sameWorker } from './worker-identity.ts';
+import type { WorkerInfo } from './worker.ts';
 
 /** What came of a reload. `down`: HAProxy does not run, so nothing was tried. */
 export type ReloadResult =

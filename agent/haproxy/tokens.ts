@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { LIMITS, type Operation } from '../../src/protocol/protocol.ts';
+import { LIMITS, type CrtListEntry, type Operation } from '../../src/protocol/protocol.ts';
 import { isCanonicalPath } from '../files/paths.ts';
 
 /**
@@ -47,9 +47,35 @@ export function refusalOf(operation: Operation): string | undefined {
       return refusedMap(operation.map) ?? (isMapKey(operation.key) ? undefined : 'bad map key');
     case 'map_replace':
       return refusedMap(operation.map) ?? firstRefusal(operation.entries);
+    case 'crtlist_add':
+    case 'crtlist_delete':
+      return refusedPath(operation.list) ?? refusedLine(operation.entry);
     default:
-      return refusedServer(operation);
+      return 'file' in operation ? refusedPath(operation.file) : refusedProxy(operation);
   }
+}
+
+const refusedPath = (path: string): string | undefined =>
+  isCanonicalPath(path) && isToken(path) ? undefined : 'bad file path';
+
+/** A word of a certificate list: neither ends the word, nor the options, nor makes a comment. */
+const isLineWord = (word: string): boolean => isToken(word) && !/[[\]#"']/.test(word);
+
+function refusedLine({ certificate, options, filters }: CrtListEntry): string | undefined {
+  if (refusedPath(certificate) !== undefined) return 'bad certificate path';
+  return [certificate, ...options, ...filters].every(isLineWord)
+    ? undefined
+    : 'bad word in a line of a certificate list';
+}
+
+function refusedProxy(
+  operation: Extract<Operation, { readonly backend: string }>,
+): string | undefined {
+  if ('server' in operation) return refusedServer(operation);
+  if (!isName(operation.backend)) return 'bad backend name';
+  return operation.kind === 'backend_add' && !isName(operation.profile)
+    ? 'bad profile name'
+    : undefined;
 }
 
 function refusedServer(
@@ -61,6 +87,8 @@ function refusedServer(
     if (isIP(operation.address) === 0) return 'the address is not an IP address';
     if (!isPort(operation.port)) return 'bad port';
   }
+  if (operation.kind === 'server_maxconn' && operation.maxconn > 1_000_000_000)
+    return 'bad maxconn';
   if ('weight' in operation && !isWeight(operation.weight)) return 'bad weight';
   if ('keywords' in operation && !operation.keywords.every(isToken)) return 'bad keyword';
   return undefined;

@@ -1,6 +1,7 @@
 import { endReload, forgetWorker } from '../apply/holding.ts';
 import { persist, promote, type Pod } from '../pod.ts';
-import { sameWorker, type WorkerInfo } from './worker.ts';
+import { sameWorker } from './worker-identity.ts';
+import type { WorkerInfo } from './worker.ts';
 
 /**
  * Looks which worker answers, and finds out what it runs when it is another one than before. The lock must be held.

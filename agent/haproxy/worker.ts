@@ -1,23 +1,14 @@
-import { join } from 'node:path';
 import { LIMITS } from '../../src/protocol/protocol.ts';
 import { messageOf } from '../failures.ts';
+import { References } from './references.ts';
 import { exchange } from './socket.ts';
-
-/** Which worker answers: a pid alone may come again after a restart of the container. */
-export interface WorkerIdentity {
-  readonly pid: number;
-  /** Milliseconds since 1970, in whole seconds. */
-  readonly startMs: number;
-}
+import type { WorkerIdentity } from './worker-identity.ts';
 
 /** What a worker says about itself. */
 export interface WorkerInfo extends WorkerIdentity {
   /** For example `3.0.11`. */
   readonly version: string;
 }
-
-export const sameWorker = (a: WorkerIdentity | null, b: WorkerIdentity | null): boolean =>
-  a?.pid === b?.pid && a?.startMs === b?.startMs;
 
 /** One command, what must come back, and lines that belong to it. */
 export interface Command {
@@ -42,12 +33,12 @@ const PREFIX = 'set severity-output number';
 /** HAProxy's worker, through its `stats socket` (level admin). */
 export class Worker {
   readonly #socket: string;
-  readonly #base: string;
-  #maps: { readonly of: WorkerIdentity; readonly references: ReadonlySet<string> } | null = null;
+  /** What it has loaded. */
+  readonly references: References;
 
   constructor(socket: string, base: string) {
     this.#socket = socket;
-    this.#base = base;
+    this.references = new References(socket, base);
   }
 
   /** @returns `null` when no worker answers in time */
@@ -79,17 +70,8 @@ export class Worker {
    *
    * @returns `undefined` when this worker has not loaded it
    */
-  async mapReference(map: string, worker: WorkerIdentity): Promise<string | undefined> {
-    if (this.#maps === null || !sameWorker(this.#maps.of, worker)) {
-      const text = await exchange(this.#socket, {
-        text: 'show map\n',
-        timeoutMs: LIMITS.commandTimeoutMs,
-      });
-      this.#maps = { of: worker, references: parseMaps(text) };
-    }
-    const { references } = this.#maps;
-    const spellings = [map, `./${map}`, join(this.#base, map), `opt@${map}`];
-    return spellings.find((spelling) => references.has(spelling));
+  mapReference(map: string, worker: WorkerIdentity): Promise<string | undefined> {
+    return this.references.find('map', map, worker);
   }
 
   async #line(commands: readonly Command[]): Promise<Reply[]> {
@@ -171,10 +153,4 @@ export function parseInfo(text: string): WorkerInfo | null {
   const version = /^\d+(?:\.\d+)+/.exec(field('Version') ?? '')?.[0];
   if (version === undefined || !Number.isInteger(pid) || !Number.isInteger(start)) return null;
   return { version, pid, startMs: start * 1000 };
-}
-
-/** Reads `show map`: the names in brackets. */
-function parseMaps(text: string): ReadonlySet<string> {
-  const names = text.matchAll(/^-?\d+ \((.+?)\) pattern loaded/gm);
-  return new Set([...names].map(([, name = '']) => name));
 }

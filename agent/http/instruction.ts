@@ -1,8 +1,12 @@
 import {
+  LIMITS,
   OPERATION_KINDS,
+  type BackendOperation,
+  type CrtListOperation,
   type Operation,
   type OperationKind,
   type ServerState,
+  type TlsFileOperation,
 } from '../../src/protocol/protocol.ts';
 import { BadRequest } from '../failures.ts';
 import { shape, type JsonObject } from './json-shape.ts';
@@ -39,10 +43,16 @@ export function readOperation(value: unknown, name: string): Instruction {
   return { ok: false, kind, target: targetOf(operation), reason };
 }
 
-/** What an operation is about, for people: `backend/server` or the map. */
+/** What an operation is about, for people: `backend/server`, the backend, or the file. */
 export function targetOf(operation: Operation): string {
-  const target = 'map' in operation ? operation.map : `${operation.backend}/${operation.server}`;
-  return target.slice(0, 300);
+  return wholeTarget(operation).slice(0, 300);
+}
+
+function wholeTarget(operation: Operation): string {
+  if ('server' in operation) return `${operation.backend}/${operation.server}`;
+  if ('backend' in operation) return operation.backend;
+  if ('list' in operation) return `${operation.list}: ${operation.entry.certificate}`;
+  return 'map' in operation ? operation.map : operation.file;
 }
 
 const serverOf = (json: JsonObject): { backend: string; server: string } => ({
@@ -94,7 +104,71 @@ const READERS: Readonly<Record<OperationKind, (json: JsonObject) => Operation>> 
     map: shape.text(json['map'], 'map'),
     entries: shape.list(json['entries'], 'entries', 1_000_000).map(pairOf),
   }),
+  server_maxconn: (json) => ({
+    kind: 'server_maxconn',
+    ...serverOf(json),
+    maxconn: shape.count(json['maxconn'], 'maxconn'),
+  }),
+  backend_add: (json) => ({
+    kind: 'backend_add',
+    backend: shape.text(json['backend'], 'backend'),
+    profile: shape.text(json['profile'], 'profile'),
+    mode: shape.oneOf(json['mode'], 'mode', ['http', 'tcp'] as const),
+    structure: shape.digest(json['structure'], 'structure'),
+  }),
+  backend_publish: backendReader('backend_publish'),
+  backend_unpublish: backendReader('backend_unpublish'),
+  backend_remove: backendReader('backend_remove'),
+  cert_add: putReader('cert_add'),
+  cert_set: putReader('cert_set'),
+  cert_remove: removeReader('cert_remove'),
+  ca_add: putReader('ca_add'),
+  ca_set: putReader('ca_set'),
+  ca_remove: removeReader('ca_remove'),
+  crl_add: putReader('crl_add'),
+  crl_set: putReader('crl_set'),
+  crl_remove: removeReader('crl_remove'),
+  crtlist_add: lineReader('crtlist_add'),
+  crtlist_delete: lineReader('crtlist_delete'),
 };
+
+type Put = Extract<TlsFileOperation, { readonly digest: string }>;
+
+function backendReader(kind: Exclude<BackendOperation['kind'], 'backend_add'>) {
+  return (json: JsonObject): Operation => ({
+    kind,
+    backend: shape.text(json['backend'], 'backend'),
+  });
+}
+
+function putReader(kind: Put['kind']) {
+  return (json: JsonObject): Operation => ({
+    kind,
+    file: shape.text(json['file'], 'file'),
+    digest: shape.digest(json['digest'], 'digest'),
+  });
+}
+
+function removeReader(kind: Exclude<TlsFileOperation['kind'], Put['kind']>) {
+  return (json: JsonObject): Operation => ({ kind, file: shape.text(json['file'], 'file') });
+}
+
+function lineReader(kind: CrtListOperation['kind']) {
+  return (json: JsonObject): Operation => {
+    const entry = shape.object(json['entry'], 'entry');
+    const words = (name: 'options' | 'filters'): readonly string[] =>
+      shape.list(entry[name], name, LIMITS.crtListWords).map((word) => shape.text(word, name));
+    return {
+      kind,
+      list: shape.text(json['list'], 'list'),
+      entry: {
+        certificate: shape.text(entry['certificate'], 'certificate'),
+        options: words('options'),
+        filters: words('filters'),
+      },
+    };
+  };
+}
 
 function pairOf(value: unknown): readonly [string, string] {
   const [key, text, ...more] = shape.list(value, 'entry', 2);

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { LIMITS, type ApplyConflict } from '../../src/protocol/protocol.ts';
 import type { Applier } from '../apply/apply.ts';
+import type { Drift } from '../drift/verify.ts';
 import { BadRequest, ClientGone, Conflict, messageOf } from '../failures.ts';
 import { Frame } from './frame.ts';
 import type { Guard } from './guard.ts';
@@ -8,7 +9,7 @@ import { rolesOf } from '../apply/holding.ts';
 import { parseManifest } from './manifest.ts';
 import { isPublic, pathOf } from './paths.ts';
 import type { Pod } from '../pod.ts';
-import { readState, verify } from './state.ts';
+import { readState } from './state.ts';
 
 /** What the listeners need. */
 export interface Served {
@@ -16,6 +17,8 @@ export interface Served {
   readonly applier: Applier;
   /** Who may speak with the control listener. */
   readonly guard: Guard;
+  /** Looks for what somebody else has changed, and repairs what it can. */
+  readonly verify: () => Promise<Drift>;
   /** Whether the start-up is finished. */
   readonly isStarted: () => boolean;
 }
@@ -91,7 +94,7 @@ const answerControl =
     const route = `${request.method ?? ''} ${pathOf(request)}`;
     switch (route) {
       case 'GET /v1/state':
-        return answerState(served.pod, request, response);
+        return answerState(served, request, response);
       case 'GET /v1/plan':
         return answerPlan(served.pod, response);
       case 'POST /v1/apply':
@@ -102,13 +105,13 @@ const answerControl =
   };
 
 async function answerState(
-  pod: Pod,
+  { pod, verify }: Served,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
   const query = new URL(request.url ?? '/', 'http://agent').searchParams;
-  if (query.get('verify') === '1') await verify(pod);
-  send(response, 200, await readState(pod));
+  const drift = query.get('verify') === '1' ? await verify() : undefined;
+  send(response, 200, await readState(pod, drift));
 }
 
 async function answerPlan(pod: Pod, response: ServerResponse): Promise<void> {

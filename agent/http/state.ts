@@ -1,15 +1,21 @@
 import { OPERATION_KINDS, PROTOCOL_VERSION, type AgentState } from '../../src/protocol/protocol.ts';
-import { rolesOf } from '../apply/holding.ts';
-import { persist, type Pod } from '../pod.ts';
+import type { Drift } from '../drift/verify.ts';
+import { rolesOf, type PendingReload } from '../apply/holding.ts';
+import type { Pod } from '../pod.ts';
 import { AGENT_VERSION } from '../version.ts';
 import { observeWorker } from '../haproxy/worker-watch.ts';
-import { sameWorker, type WorkerInfo } from '../haproxy/worker.ts';
+import { sameWorker } from '../haproxy/worker-identity.ts';
+import type { WorkerInfo } from '../haproxy/worker.ts';
 
 /** What this agent can do beyond version 1 of the protocol; empty words are never removed. */
 const FEATURES: readonly string[] = ['file-patch', 'revert', 'verify', 'known-bad'];
 
-/** The answer to `GET /v1/state`. */
-export async function readState(pod: Pod): Promise<AgentState> {
+/**
+ * The answer to `GET /v1/state`.
+ *
+ * @param drift what a verification before it has found
+ */
+export async function readState(pod: Pod, drift?: Drift): Promise<AgentState> {
   const { holding, tree, deletes, metrics } = pod;
   const info = await currentWorker(pod);
   const workers = (await pod.master.workers()) ?? [];
@@ -23,34 +29,24 @@ export async function readState(pod: Pod): Promise<AgentState> {
     features: FEATURES,
     roles: rolesOf(holding),
     highestEpoch: holding.highestEpoch,
-    haproxy: {
-      version: info?.version ?? '',
-      workerPid: info?.pid ?? 0,
-      workerStartMs: info?.startMs ?? 0,
-      oldWorkers: info === null ? 0 : oldWorkers,
-    },
+    haproxy: haproxyOf(info, oldWorkers),
     files: [...tree.held].map(([path, { digest, size }]) => ({ path, digest, size })),
-    pendingReload:
-      pending === null
-        ? null
-        : { planId: pending.planId, inMs: Math.max(0, pending.dueMs - Date.now()) },
+    pendingReload: pending === null ? null : announced(pending),
     pendingDeletes: deletes.size,
     lastReload: holding.lastReload,
+    ...(drift === undefined ? {} : { drift: { modes: drift.modes, runtime: drift.runtime } }),
   };
 }
 
-/** Hashes the tree anew and looks at the worker, so that the next {@link readState} tells what is really there. */
-export function verify(pod: Pod): Promise<void> {
-  return pod.lock.run(async () => {
-    await observeWorker(pod);
-    const differing = await pod.tree.verify();
-    if (differing.length === 0) return;
-    pod.metrics.count('haptic_agent_drift_found_total', 'file', differing.length);
-    pod.log.warn('files are not as the agent left them', { paths: differing.slice(0, 32) });
-    pod.holding.generation += 1;
-    await persist(pod);
-  });
-}
+const haproxyOf = (info: WorkerInfo | null, oldWorkers: number): AgentState['haproxy'] =>
+  info === null
+    ? { version: '', workerPid: 0, workerStartMs: 0, oldWorkers: 0 }
+    : { version: info.version, workerPid: info.pid, workerStartMs: info.startMs, oldWorkers };
+
+const announced = ({ planId, dueMs }: PendingReload): AgentState['pendingReload'] => ({
+  planId,
+  inMs: Math.max(0, dueMs - Date.now()),
+});
 
 /** While an apply or a reload runs, a new worker is its own doing and is not looked at twice. */
 async function currentWorker(pod: Pod): Promise<WorkerInfo | null> {

@@ -1,4 +1,4 @@
-import { classify } from '../plan/classify.ts';
+import { BASE_CAPABILITIES, classify } from '../plan/classify.ts';
 import type { Desired } from '../ports.ts';
 
 /** A level as the gate gives it. */
@@ -22,7 +22,8 @@ export const classifyLevels = (
   if (next.target === undefined) return sameLevel(last, next) ? 'none' : 'now';
   if (last?.target === undefined) return 'later';
   if (next.refused.size > 0) return sameLevel(last, next) ? 'none' : 'now';
-  const pace = classify(last.target.plan, next.target.plan);
+  const haproxy = next.target.haproxyVersion;
+  const pace = classify(last.target.plan, next.target.plan, { ...BASE_CAPABILITIES, haproxy });
   return pace === 'none' && !sameLevel(last, next) ? 'now' : pace;
 };
 

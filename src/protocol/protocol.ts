@@ -25,6 +25,8 @@ export const LIMITS = {
   pathBytes: 255,
   operations: 8_000,
   commandLineBytes: 12 * 1024,
+  /** Options, and server names, of one line of a certificate list. */
+  crtListWords: 256,
   commandTimeoutMs: 5_000,
   /** Key and value of one map entry together, so that it fits a command line whatever its escapes. */
   mapEntryBytes: 4 * 1024,
@@ -127,8 +129,7 @@ export type Operation =
     }
   | BackendOperation
   | TlsFileOperation
-  | CrtListOperation
-  | PatternOperation;
+  | CrtListOperation;
 
 /**
  * From HAProxy 3.4 on. A backend that is added builds on a named `defaults` section which the worker has loaded; it is empty
@@ -179,20 +180,6 @@ export interface CrtListOperation {
   readonly entry: CrtListEntry;
 }
 
-/** Lines of a pattern file (`acl … -f file`). */
-export type PatternOperation =
-  | {
-      readonly kind: 'pattern_add' | 'pattern_delete';
-      readonly file: string;
-      readonly pattern: string;
-    }
-  | {
-      /** Replaces the whole content atomically (prepare, add, commit). */
-      readonly kind: 'pattern_replace';
-      readonly file: string;
-      readonly patterns: readonly string[];
-    };
-
 export type OperationKind = Operation['kind'];
 
 /** All operation kinds this version knows; reported by the agent as `operationKinds`. */
@@ -206,6 +193,22 @@ export const OPERATION_KINDS: readonly OperationKind[] = [
   'map_set',
   'map_delete',
   'map_replace',
+  'server_maxconn',
+  'backend_add',
+  'backend_publish',
+  'backend_unpublish',
+  'backend_remove',
+  'cert_add',
+  'cert_set',
+  'cert_remove',
+  'ca_add',
+  'ca_set',
+  'ca_remove',
+  'crl_add',
+  'crl_set',
+  'crl_remove',
+  'crtlist_add',
+  'crtlist_delete',
 ];
 
 /**

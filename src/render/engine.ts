@@ -34,11 +34,16 @@ export const createEngine = ({
   hasher = () => joiningHasher(digest),
   capabilities,
 }: EngineParts): CreatedEngine => {
-  const globals = globalScope(config, capabilities ?? { haproxy: '3.0' });
+  const able = capabilities ?? { haproxy: '3.0' };
+  const globals = globalScope(config, able);
+  const haproxyVersion = String(able['haproxy'] ?? '3.0');
   const compiled = compileTemplates(config, globals);
   if (!compiled.ok) return compiled;
   const engine = (): TemplateEngine => {
-    const parts = { config, set: compiled.set, globals, routing: routing(), digest, hasher };
+    const parts = {
+      ...{ config, set: compiled.set, haproxyVersion, globals },
+      ...{ routing: routing(), digest, hasher },
+    };
     const renderer = new Renderer(parts);
     return {
       generation: config.generation,

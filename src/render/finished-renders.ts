@@ -33,11 +33,13 @@ interface Told {
 export class FinishedRenders {
   readonly #config: TemplateConfig;
   readonly #warnings: readonly Problem[];
+  readonly #haproxyVersion: string;
   #told: Told | undefined;
 
-  constructor(config: TemplateConfig, warnings: readonly Problem[]) {
+  constructor(config: TemplateConfig, warnings: readonly Problem[], haproxyVersion: string) {
     this.#config = config;
     this.#warnings = warnings;
+    this.#haproxyVersion = haproxyVersion;
   }
 
   of({ output, world, counts, held }: FinishedWork): Extract<RenderResult, { ok: true }> {
@@ -47,7 +49,7 @@ export class FinishedRenders {
     return {
       ok: true,
       render: {
-        ...{ plan, files, snapshot: world.snapshot },
+        ...{ plan, files, snapshot: world.snapshot, haproxyVersion: this.#haproxyVersion },
         ...{ generation: this.#config.generation, settings: this.#config.dataplane },
         get problems() {
           return problems();

@@ -45,6 +45,8 @@ export interface Render {
   readonly snapshot: Snapshot;
   /** Configuration generation it was rendered with. */
   readonly generation: string;
+  /** Version of HAProxy that it was rendered for: the lowest of the fleet, for example `3.4.7`. */
+  readonly haproxyVersion: string;
   /** Settings of that configuration, so that whoever deploys the render paces it as it says. */
   readonly settings: DataplaneSettings;
   /** Every file of the pod by path, the configuration included. Texts are shared with earlier renders. */

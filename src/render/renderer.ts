@@ -46,6 +46,8 @@ export interface SnapshotRouting {
 export interface RendererParts {
   readonly config: TemplateConfig;
   readonly set: TemplateSet;
+  /** For example `3.4.7`. */
+  readonly haproxyVersion: string;
   readonly globals: Scope;
   readonly routing: SnapshotRouting;
   readonly digest: DigestFunction;
@@ -75,7 +77,7 @@ export class Renderer {
     this.#needs = new RenderNeeds(config.watched);
     this.#index = new CellIndex(this.#needs.follows);
     this.#roots = new Slot(this.#index);
-    this.#finished = new FinishedRenders(config, parts.set.warnings);
+    this.#finished = new FinishedRenders(config, parts.set.warnings, parts.haproxyVersion);
     this.#committed = nothingCommitted(digest);
   }
 

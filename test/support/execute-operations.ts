@@ -1,4 +1,5 @@
 /** Operations of a plan on a real worker, sent as the agent sends them. */
+import { contentsBelow } from '../../agent/haproxy/contents.ts';
 import { DeleteQueue } from '../../agent/haproxy/deletes.ts';
 import { Executor } from '../../agent/haproxy/execute.ts';
 import { Worker } from '../../agent/haproxy/worker.ts';
@@ -25,7 +26,7 @@ export async function executeOperations(
   const identity = await worker.info();
   if (identity === null) throw new Error('no worker answers');
   const instructions = operations.map((operation) => ({ ok: true, operation }) as const);
-  const { done, failed } = await new Executor(worker, deletes).run(instructions, identity);
+  const { done, failed } = await new Executor({ worker, deletes, read: contentsBelow(dir) }).run(instructions, identity);
   if (failed.length > 0 || done.length < operations.length) {
     throw new Error(`${done.length} of ${operations.length} done: ${JSON.stringify(failed)}`);
   }

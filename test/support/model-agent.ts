@@ -14,11 +14,15 @@ import {
 /** A model of one agent: answers after a delay, holds files and a worker, and remembers what it was sent. */
 export class ModelAgent {
   readonly applied: { readonly at: number; readonly manifest: Manifest }[] = [];
+  /** Why applies were fenced off. */
+  readonly conflicts: ApplyConflict['conflict'][] = [];
   latencyMs: number;
   /** Why it cannot be reached, if so. */
   unreachable: string | undefined;
   /** Why its HAProxy refuses the next reloads, if so. */
   refuses: string | undefined;
+  /** Version of its HAProxy. */
+  version = '3.4.0';
   /** How long a scheduled reload takes when it is due. */
   reloadMs = 0;
   busy = 0;
@@ -29,7 +33,9 @@ export class ModelAgent {
   /** Digest that a hand has put in the place of a file's. */
   readonly tampered = new Map<string, string>();
   #roles: Roles = { applied: null, running: null, workerOperations: 0, lkg: null };
-  #files = new Map<string, string>();
+  #files: ReadonlyMap<string, string> = new Map<string, string>();
+  /** Files of its last known good tree. */
+  #goodFiles = this.#files;
   readonly #plans = new Map<string, string>();
   #operations: readonly Operation[] = [];
   #epoch = 0;
@@ -60,7 +66,7 @@ export class ModelAgent {
         features: [],
         roles: this.#roles,
         highestEpoch: this.#epoch,
-        haproxy: { version: '3.4.0', workerPid: 1, workerStartMs: 0, oldWorkers: 0 },
+        haproxy: { version: this.version, workerPid: 1, workerStartMs: 0, oldWorkers: 0 },
         files: [...digests].map(([path, digest]) => ({ path, digest, size: 0 })),
         pendingReload:
           this.#pending === undefined
@@ -110,10 +116,13 @@ export class ModelAgent {
     this.#tick();
     const conflict = this.#fence(manifest);
     if (conflict !== undefined) {
+      this.conflicts.push(conflict);
       return { conflict, roles: this.#roles, highestEpoch: this.#epoch };
     }
     this.#epoch = manifest.epoch;
     this.applied.push({ at: this.#now(), manifest });
+    const { validated } = manifest;
+    if (validated === this.#roles.applied && this.#pending === undefined) this.#isGood(validated);
     if (manifest.mode === 'revert') this.#pending = undefined;
     const reloads = manifest.reload || manifest.mode === 'reload';
     const at = Math.max(
@@ -143,10 +152,19 @@ export class ModelAgent {
       : 'baseline_mismatch';
   }
 
-  #write({ files, planId }: Manifest): void {
-    this.#files = new Map(files.map(({ path, digest }) => [path, digest]));
+  #write({ files, planId, mode }: Manifest): void {
+    // A revert without files goes back to what the pod itself knows to be good.
+    this.#files =
+      mode === 'revert' && files.length === 0
+        ? this.#goodFiles
+        : new Map(files.map(({ path, digest }) => [path, digest]));
     this.tampered.clear();
     this.#roles = { ...this.#roles, applied: planId };
+  }
+
+  #isGood(planId: string | null): void {
+    this.#goodFiles = this.#files;
+    this.#roles = { ...this.#roles, lkg: planId };
   }
 
   #later({ planId, inPlaceOperations }: Manifest, at: number): ApplyOutcome {
@@ -175,8 +193,9 @@ export class ModelAgent {
       applied: this.#roles.applied,
       running: planId,
       workerOperations: 0,
-      lkg: planId,
+      lkg: this.#roles.lkg,
     };
+    this.#isGood(planId);
     return this.#outcome('reload');
   }
 

@@ -6,14 +6,26 @@ import { createHash } from 'node:crypto';
 import {
   backendRecord,
   buildPlan,
+  crtLines,
+  crtLineText,
+  crtList,
   mapEntries,
   planFile,
   planMap,
   profileRecord,
   type PlanParts,
 } from '../../src/plan/build.ts';
-import { merkleMap, merkleMapOf, type MerkleMap } from '../../src/plan/merkle-map.ts';
-import type { Backend, DigestFunction, Plan, PlanMap, Server } from '../../src/plan/plan.ts';
+import { merkleMapOf, type MerkleMap } from '../../src/plan/merkle-map.ts';
+import type {
+  Backend,
+  CrtList,
+  DigestFunction,
+  Plan,
+  PlanMap,
+  Profile,
+  Server,
+} from '../../src/plan/plan.ts';
+import type { CrtListEntry, FileKind } from '../../src/protocol/protocol.ts';
 
 export const sha256: DigestFunction = (text) => createHash('sha256').update(text).digest('hex');
 
@@ -40,6 +52,14 @@ export interface WorldFile {
   readonly path: string;
   readonly text: string;
   readonly reloadOnChange: boolean;
+  /** Default: `general`. */
+  readonly kind?: FileKind;
+}
+
+/** A certificate list. */
+export interface WorldList {
+  readonly path: string;
+  readonly lines: readonly CrtListEntry[];
 }
 
 export interface World {
@@ -50,6 +70,8 @@ export interface World {
   readonly backends: readonly WorldBackend[];
   readonly maps: readonly WorldMap[];
   readonly files: readonly WorldFile[];
+  /** Default: none. */
+  readonly lists?: readonly WorldList[];
 }
 
 export const CONFIG_PATH = 'haproxy.cfg';
@@ -100,12 +122,16 @@ export const mapText = (map: WorldMap): string =>
     .map(([key, value]) => `${key} ${value}\n`)
     .join('');
 
+const listText = ({ lines }: WorldList): string =>
+  lines.map((line) => `${crtLineText(line)}\n`).join('');
+
 /** Every file of a pod by path. */
 export const filesOf = (world: World): ReadonlyMap<string, string> =>
   new Map([
     [CONFIG_PATH, configText(world)],
     ...world.maps.map((map) => [map.path, mapText(map)] as const),
     ...world.files.map(({ path, text }) => [path, text] as const),
+    ...(world.lists ?? []).map((list) => [list.path, listText(list)] as const),
   ]);
 
 const recordOf = (backend: WorldBackend): Omit<Backend, 'digest'> => {
@@ -123,6 +149,33 @@ const recordOf = (backend: WorldBackend): Omit<Backend, 'digest'> => {
     text: sha256(backendText(backend)),
     ...(dynamic ? {} : { structuralReason: 'declared so' }),
   };
+};
+
+/** What the lines of a profile set that backends take over. */
+const declaredBy = (lines: readonly string[]): Omit<Profile, 'name' | 'digest'> => {
+  const value = (word: string): string | undefined =>
+    lines.find((line) => line.startsWith(`${word} `))?.slice(word.length + 1);
+  const [mode, balance, hashType] = ['mode', 'balance', 'hash-type'].map(value);
+  return {
+    ...(mode === 'http' || mode === 'tcp' ? { mode } : {}),
+    ...(balance === undefined ? {} : { balance }),
+    ...(hashType === undefined ? {} : { hashType }),
+  };
+};
+
+const listRecord = (list: WorldList): CrtList => {
+  const lines = crtLines(list.lines, sha256);
+  const text = listText(list);
+  return crtList(
+    {
+      path: list.path,
+      lines: merkleMapOf(lines, sha256),
+      first: lines.keys().next().value ?? '',
+      text: sha256(text),
+      size: Buffer.byteLength(text),
+    },
+    sha256,
+  );
 };
 
 const mapRecord = ({ path, ordered, entries: pairs }: WorldMap, old?: PlanMap): PlanMap => {
@@ -162,7 +215,10 @@ export function planOf(world: World, old?: Plan): Plan {
     profiles: merkleMapOf(
       profiles.map(([name, lines]) => [
         name,
-        profileRecord({ name, text: sha256(profileText(name, lines)) }, sha256),
+        profileRecord(
+          { name, text: sha256(profileText(name, lines)), ...declaredBy(lines) },
+          sha256,
+        ),
       ]),
       sha256,
     ),
@@ -175,12 +231,12 @@ export function planOf(world: World, old?: Plan): Plan {
       sha256,
     ),
     files: merkleMapOf(
-      world.files.map(({ path, text: content, reloadOnChange }) => [
+      world.files.map(({ path, text: content, reloadOnChange, kind = 'general' }) => [
         path,
         planFile(
           {
             path,
-            kind: 'general',
+            kind,
             reloadOnChange,
             text: sha256(content),
             size: Buffer.byteLength(content),
@@ -190,7 +246,10 @@ export function planOf(world: World, old?: Plan): Plan {
       ]),
       sha256,
     ),
-    crtLists: merkleMap(sha256),
+    crtLists: merkleMapOf(
+      (world.lists ?? []).map((list) => [list.path, listRecord(list)]),
+      sha256,
+    ),
     config: { path: CONFIG_PATH, digest: sha256(text), size: Buffer.byteLength(text) },
   };
   if (old === undefined) return buildPlan(fresh, sha256);
@@ -199,6 +258,7 @@ export function planOf(world: World, old?: Plan): Plan {
     backends: become(old.backends, fresh.backends),
     maps: become(old.maps, fresh.maps),
     files: become(old.files, fresh.files),
+    crtLists: become(old.crtLists, fresh.crtLists),
   };
   return buildPlan({ ...fresh, ...changed }, sha256);
 }

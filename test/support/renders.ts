@@ -94,6 +94,7 @@ export function makeRender({
     plan: planOf(config, id ?? sha256(JSON.stringify(texts))),
     snapshot: NO_OBJECTS,
     generation: 'test',
+    haproxyVersion: '3.0',
     settings: defaultSettings,
     files: new Map(rendered.map((file) => [file.path, file])),
     problems: [],

@@ -121,6 +121,7 @@ export const renderOf = (
     plan,
     snapshot,
     generation,
+    haproxyVersion: '3.0',
     settings,
     files: new Map([
       ['haproxy.cfg', { path: 'haproxy.cfg', kind: 'config', text: leaf(text) }],

@@ -5,7 +5,15 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer, get, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -13,6 +21,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { lastValueFrom, type Observable } from 'rxjs';
+import type { CallLine, Fault } from './disk-faults.ts';
 import { createAgentClient, type ClosableAgentClient } from '../../../src/sinks/agent-client.ts';
 import type { Pod } from '../../../src/ports.ts';
 import type {
@@ -33,6 +42,7 @@ import {
 
 export const TOKEN = 'a-token-only-for-tests';
 export const TIMEOUT_MS = { state: 20_000, apply: 60_000 };
+const FAULTS = fileURLToPath(new URL('disk-faults.ts', import.meta.url));
 const MAIN = fileURLToPath(new URL('../../../agent/main.ts', import.meta.url));
 
 /** The files of a pod by path. */
@@ -116,18 +126,24 @@ export interface AgentStart {
   readonly tlsDir?: string;
   /** What the agent logs before it counts as started. Default: `ready`. */
   readonly until?: string;
+  /** The disk of this agent behaves as {@link Bed.fault} says; `undefined` until then. */
+  readonly fault?: Fault | undefined;
 }
 
-export async function spawnAgent(
-  base: string,
-  { args: more = [], fileBytes, tlsDir, until = 'ready' }: AgentStart,
-): Promise<AgentProcess> {
+export async function spawnAgent(base: string, start: AgentStart): Promise<AgentProcess> {
+  const { args: more = [], fileBytes, tlsDir, until = 'ready' } = start;
   const access =
     tlsDir === undefined ? ['--token-file', join(base, '..', 'token')] : ['--tls-dir', tlsDir];
-  const args = [MAIN, '--base-dir', base, ...access, '--listen', '127.0.0.1:0', ...more];
+  const own = [MAIN, '--base-dir', base, ...access, '--listen', '127.0.0.1:0', ...more];
+  const faultFile = join(base, '..', 'fault.json');
+  const isFaulty = 'fault' in start;
+  if (start.fault === undefined) rmSync(faultFile, { force: true });
+  else writeFileSync(faultFile, JSON.stringify(start.fault));
+  const args = [...(isFaulty ? ['--import', FAULTS] : []), ...own];
   const limit = fileBytes === undefined ? '' : `ulimit -f ${Math.ceil(fileBytes / 512)};`;
   const child = spawn('sh', ['-c', `${limit} exec "$@"`, 'sh', process.execPath, ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, HAPTIC_TEST_FAULT: faultFile },
   });
   const lines: string[] = [];
   createInterface({ input: child.stdout }).on('line', (line) => lines.push(line));
@@ -142,7 +158,7 @@ export async function spawnAgent(
       .find((entry) => entry['msg'] === message);
   const listening = await waitFor(
     () => {
-      if (child.exitCode !== null) return 'ended';
+      if (child.exitCode !== null || child.signalCode !== null) return 'ended';
       return find(until) === undefined ? undefined : find('listening');
     },
     { what: 'the agent to be ready', timeoutMs: 20_000 },
@@ -158,6 +174,15 @@ export const valueOf = <T>(call$: Observable<T>): Promise<T> =>
     if (value === undefined) throw new Error('no answer');
     return value;
   });
+
+const treeLine = (path: string, mode: number, bytes: string | Uint8Array): string =>
+  `${path} ${mode.toString(8)} ${sha256(bytes)}`;
+
+/** What {@link Bed.tree} is when the pod holds these files. */
+export const treeOf = (files: Files): string[] =>
+  Object.entries(files)
+    .map(([path, bytes]) => treeLine(path, path.endsWith('.pem') ? 0o600 : 0o644, bytes))
+    .sort();
 
 /** A pod under test. */
 export class Bed {
@@ -209,6 +234,25 @@ export class Bed {
       server.close();
     }
     rmSync(this.#root, { recursive: true, force: true });
+  }
+
+  /** From now on the agent's disk behaves so; the agent was started with a `fault`. */
+  async fault(fault: Fault): Promise<void> {
+    const { lines, child } = this.agent;
+    const armed = (): number => lines.filter((line) => line.includes('"msg":"armed"')).length;
+    const before = armed();
+    writeFileSync(join(this.#root, 'fault.json'), JSON.stringify(fault));
+    child.kill('SIGUSR2');
+    await waitFor(() => armed() > before, { what: 'the disk to become faulty', intervalMs: 2 });
+  }
+
+  /** File-system calls since the last {@link fault}. */
+  calls(): CallLine[] {
+    const { lines } = this.agent;
+    return lines
+      .slice(lines.findLastIndex((line) => line.includes('"msg":"armed"')) + 1)
+      .filter((line) => line.includes('"msg":"fs call"'))
+      .map((line) => JSON.parse(line) as CallLine);
   }
 
   get pod(): Pod {
@@ -263,6 +307,20 @@ export class Bed {
       'maps/hosts.map': options.hosts ?? 'a.example web\n',
       ...options.more,
     };
+  }
+
+  /** Content and permission bits of every file below the base that is not the agent's own, `path mode digest`. */
+  tree(folder = ''): string[] {
+    return readdirSync(join(this.base, folder), { withFileTypes: true })
+      .filter(({ name }) => !name.startsWith('.'))
+      .flatMap((entry) => {
+        const path = folder === '' ? entry.name : `${folder}/${entry.name}`;
+        if (entry.isDirectory()) return this.tree(path);
+        if (!entry.isFile()) return [];
+        const at = join(this.base, path);
+        return [treeLine(path, lstatSync(at).mode & 0o777, readFileSync(at))];
+      })
+      .sort();
   }
 
   send(apply: Apply): Promise<ApplyOutcome | ApplyConflict> {

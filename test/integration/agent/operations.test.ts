@@ -325,7 +325,7 @@ describe.each(haproxyVersions())('runtime operations on HAProxy $version', ({ bi
       { kind: 'map_add', map: 'maps/hosts.map', key: 'a', value: 'v\nw' },
       { kind: 'map_add', map: 'maps/hosts.map', key: 'a', value: '' },
       { kind: 'map_add', map: '../hosts.map', key: 'a', value: 'v' },
-      { kind: 'backend_add', backend: 'x' } as unknown as Operation,
+      { kind: 'stick_add', backend: 'x' } as unknown as Operation,
     ];
     for (const operation of bad) {
       const outcome = await bed.apply({
@@ -344,11 +344,14 @@ describe.each(haproxyVersions())('runtime operations on HAProxy $version', ({ bi
     expect((await bed.state()).roles.running).toBe(planIdOf(files));
   });
 
-  test('a map that the worker has not loaded cannot take operations', async () => {
+  test('of a map that the worker has not loaded the file is all there is', async () => {
     await fresh('a.example web\n');
-    const outcome = await run([{ kind: 'map_add', map: 'maps/none.map', key: 'a', value: 'b' }]);
-    expect(outcome.outcome).toBe('reload');
-    expect(outcome.failedOperations[0]?.message).toBe('the worker has not loaded this map');
+    await runs([
+      { kind: 'map_add', map: 'maps/none.map', key: 'a', value: 'b' },
+      { kind: 'map_delete', map: 'maps/none.map', key: 'c' },
+      { kind: 'map_replace', map: 'maps/none.map', entries: [] },
+    ]);
+    expect(await bed.runtime('show map')).not.toContain('none.map');
   });
 
   test('a map is addressed as the configuration spells it, here by its absolute path', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { addEntries, serverCommands } from '../../../agent/haproxy/commands.ts';
+import { addEntries, proxyCommands } from '../../../agent/haproxy/commands.ts';
 import { lanesOf } from '../../../agent/haproxy/lanes.ts';
 import { escapeArgument, isToken } from '../../../agent/haproxy/tokens.ts';
 import { packed, parseInfo, splitReplies } from '../../../agent/haproxy/worker.ts';
@@ -29,7 +29,7 @@ describe('commands', () => {
   test('a server takes traffic only when everything else is set', () => {
     const operation = add('s');
     if (!('server' in operation)) throw new Error('not a server');
-    expect(serverCommands(operation).map(({ line }) => line)).toEqual([
+    expect(proxyCommands(operation).map(({ line }) => line)).toEqual([
       'add server b/s [::1]:80 weight 3 check',
       'enable health b/s',
       'enable server b/s',
@@ -84,16 +84,16 @@ describe('lanes', () => {
 
   test('operations of one kind go together and keep their order', () => {
     expect(kinds([add('a'), remove('b'), entry('k'), entry('l'), add('c')])).toEqual([
-      'servers',
+      'proxies',
       'entries',
-      'servers',
+      'proxies',
     ]);
   });
 
   test('a server that comes back waits for the deletion of its namesake', () => {
-    expect(kinds([remove('a'), add('a'), add('b')])).toEqual(['servers', 'readd', 'servers']);
+    expect(kinds([remove('a'), add('a'), add('b')])).toEqual(['proxies', 'readd', 'proxies']);
     expect(kinds([add('a')], ['b/a'])).toEqual(['readd']);
-    expect(kinds([add('a'), remove('a')])).toEqual(['servers']);
+    expect(kinds([add('a'), remove('a')])).toEqual(['proxies']);
   });
 
   test('entries that are added never share a line with entries that are set to use them', () => {
@@ -104,7 +104,7 @@ describe('lanes', () => {
   });
 
   test('two addresses of one server never share a line', () => {
-    expect(kinds([address('a'), address('b'), address('a')])).toEqual(['servers', 'servers']);
+    expect(kinds([address('a'), address('b'), address('a')])).toEqual(['proxies', 'proxies']);
   });
 });
 

@@ -4,6 +4,7 @@ import { BadRequest } from '../../../agent/failures.ts';
 import { Frame } from '../../../agent/http/frame.ts';
 import { parseManifest } from '../../../agent/http/manifest.ts';
 import { isCanonicalPath } from '../../../agent/files/paths.ts';
+import { LIMITS } from '../../../src/protocol/protocol.ts';
 import { encodeFrameHead } from '../../../src/protocol/frame.ts';
 
 const DIGEST = 'a'.repeat(64);
@@ -29,7 +30,7 @@ const parse = (more: object): unknown =>
 
 describe('a manifest', () => {
   test('is read as it was sent; members of a newer controller are left out', () => {
-    expect(parse({ of_the_future: 1 })).toEqual(MANIFEST);
+    expect(parse({ of_the_future: 1 })).toEqual({ ...MANIFEST, leader: '' });
     expect(parse({ refused: [DIGEST], validated: DIGEST })).toMatchObject({
       refused: [DIGEST],
       validated: DIGEST,
@@ -54,6 +55,26 @@ describe('a manifest', () => {
         { ok: false, reason: 'bad map value' },
       ],
     });
+  });
+
+  test('with more files, operations or bytes than the limits is refused before anything is read', () => {
+    const [file] = MANIFEST.files;
+    const files = Array.from({ length: LIMITS.files + 1 }, (_, at) => ({
+      ...file,
+      path: `f${at}`,
+    }));
+    expect(() => parse({ files })).toThrow(/files/);
+    expect(() => parse({ files: files.slice(1) })).not.toThrow();
+    const size = LIMITS.bodyBytes + 1;
+    expect(() => parse({ files: [{ ...file, size, inline: { length: size } }] })).toThrow(
+      expect.objectContaining({ status: 413 }),
+    );
+    for (const list of ['operations', 'inPlaceOperations']) {
+      const many = new Array(LIMITS.operations + 1).fill({ kind: 'x' });
+      expect(() => parse({ [list]: many })).toThrow(new RegExp(list));
+      expect(() => parse({ [list]: many.slice(1) })).not.toThrow();
+    }
+    expect(() => parse({ planLength: LIMITS.planBytes + 1 })).toThrow(/plan is too large/);
   });
 
   test('a whole file whose bytes are not its size is refused', () => {

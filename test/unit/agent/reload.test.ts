@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { DeleteQueue } from '../../../agent/haproxy/deletes.ts';
 import { persist, type Pod } from '../../../agent/pod.ts';
 import { recover } from '../../../agent/apply/recovery.ts';
+import { exchange } from '../../../agent/haproxy/socket.ts';
 import { reloadNow } from '../../../agent/haproxy/reload.ts';
 import { observeWorker } from '../../../agent/haproxy/worker-watch.ts';
 import { ScriptedSocket, infoOf, podIn } from './scripted-haproxy.ts';
@@ -67,6 +68,41 @@ describe('an agent and a HAProxy that behaves badly', () => {
     expect(await reloadNow(pod, PLAN)).toMatchObject({ kind: 'failed' });
     expect(pod.holding).toMatchObject({ running: null, pending: null });
     expect(pod.holding.lastReload).toMatchObject({ planId: PLAN, ok: false });
+  });
+
+  test.each([
+    ['is refused', 'Success=0\n--\n[ALERT] no\n', '[ALERT] no'],
+    ['gets no clear answer', 'What?\n', undefined],
+    ['gets no answer', undefined, undefined],
+  ])(
+    'a plan whose reload %s is known as bad only by the words of HAProxy',
+    async (_, said, known) => {
+      const heard = (line: string): string | undefined => (line === 'reload' ? said : PROCESSES);
+      sockets.push(new ScriptedSocket(join(base, 'master.sock'), heard));
+      worker(() => infoOf(10, 1));
+      pod.holding.lkg = pod.holding.applied;
+      expect(await reloadNow(pod, PLAN)).toMatchObject({ kind: 'failed' });
+      expect(pod.knownBad.find(PLAN, performance.now())).toBe(known);
+      // A clear refusal leaves the old worker alone; after anything else nobody knows which one runs.
+      expect(pod.holding.running).toBe(known === undefined ? null : 'd'.repeat(64));
+      expect(pod.holding.lastReload).toMatchObject({ planId: PLAN, ok: false });
+    },
+  );
+
+  test('a reload while HAProxy does not run is none: nothing goes back', async () => {
+    expect(await reloadNow(pod, PLAN)).toEqual({ kind: 'down' });
+    expect(pod.holding).toMatchObject({ applied: PLAN, lastReload: null });
+  });
+
+  test('a socket that hangs is given up at the deadline of its command', async () => {
+    const socket = new ScriptedSocket(join(base, 'worker.sock'), () => null);
+    sockets.push(socket);
+    const began = performance.now();
+    expect(await pod.worker.info(50)).toBeNull();
+    const late = exchange(join(base, 'worker.sock'), { text: 'show info\n', timeoutMs: 50 });
+    await expect(late).rejects.toMatchObject({ message: 'no answer within 50 ms', refused: false });
+    expect(performance.now() - began).toBeGreaterThanOrEqual(95);
+    expect(socket.heard).toEqual(['show info', 'show info']);
   });
 
   test.each([

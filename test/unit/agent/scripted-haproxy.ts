@@ -28,8 +28,8 @@ export class ScriptedSocket {
   readonly heard: string[] = [];
   readonly #server: Server;
 
-  /** @param answer `undefined`: hangs up without a word */
-  constructor(path: string, answer: (line: string) => string | undefined) {
+  /** @param answer `undefined`: hangs up without a word; `null`: says nothing and does not hang up */
+  constructor(path: string, answer: (line: string) => string | null | undefined) {
     this.#server = createServer({ allowHalfOpen: true }, (connection: Socket) => {
       connection.on('error', () => undefined);
       connection.once('data', (part: Buffer) => {
@@ -37,7 +37,7 @@ export class ScriptedSocket {
         this.heard.push(line);
         const text = answer(line);
         if (text === undefined) connection.destroy();
-        else connection.end(text);
+        else if (text !== null) connection.end(text);
       });
     });
     this.#server.listen(path);
