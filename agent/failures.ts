@@ -1,4 +1,4 @@
-import type { ConflictReason, RejectStage } from '../src/protocol/protocol.ts';
+import type { ConflictReason, RejectStage } from '../src/protocol/answers.ts';
 
 /** The request itself is wrong: nothing was written. Answered with `status`. */
 export class BadRequest extends Error {

@@ -2,14 +2,8 @@ import type { Observable } from 'rxjs';
 import type { Checked, GatePhase } from './gate/verdict.ts';
 import type { KubeErrorCode } from './kube/client.ts';
 import type { Verdict as ChangeVerdict } from './plan/change-set.ts';
-import type {
-  AgentState,
-  ApplyConflict,
-  ApplyOutcome,
-  Digest,
-  Manifest,
-  StoredPlan,
-} from './protocol/protocol.ts';
+import type { AgentState, ApplyConflict, ApplyOutcome, StoredPlan } from './protocol/answers.ts';
+import type { Digest, Manifest } from './protocol/protocol.ts';
 import type {
   DataplaneSettings,
   EngineFacts,
@@ -248,7 +242,7 @@ export type AgentNotification =
   | {
       readonly type: 'DriftFound';
       readonly pod: Pod;
-      readonly kind: 'file' | 'worker' | 'plan';
+      readonly kind: 'file' | 'mode' | 'runtime' | 'worker' | 'plan';
       readonly details: readonly string[];
     }
   | { readonly type: 'AgentState'; readonly pod: Pod; readonly state: AgentState }

@@ -1,4 +1,4 @@
-import type { ApplyOutcome, OperationResult, OutcomeKind } from '../../src/protocol/protocol.ts';
+import type { ApplyOutcome, OperationResult, OutcomeKind } from '../../src/protocol/answers.ts';
 import type { ApplyCall } from './apply-call.ts';
 import { NOTHING, type Execution } from '../haproxy/outcome.ts';
 import { BadRequest, ClientGone, Conflict, Rejection, messageOf } from '../failures.ts';

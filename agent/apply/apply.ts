@@ -1,4 +1,4 @@
-import type { ApplyOutcome } from '../../src/protocol/protocol.ts';
+import type { ApplyOutcome } from '../../src/protocol/answers.ts';
 import type { ApplyCall } from './apply-call.ts';
 import { ApplyRun } from './apply-run.ts';
 import { BadRequest, ClientGone, Conflict, Rejection, messageOf } from '../failures.ts';

@@ -1,4 +1,5 @@
-import type { AgentState, Digest, Roles } from '../../src/protocol/protocol.ts';
+import type { AgentState, Roles } from '../../src/protocol/answers.ts';
+import type { Digest } from '../../src/protocol/protocol.ts';
 import type { Kept } from '../files/objects.ts';
 import type { JournalChange } from '../files/transition.ts';
 import type { WorkerIdentity } from '../haproxy/worker-identity.ts';

@@ -1,4 +1,5 @@
-import type { Operation, OperationKind, OperationResult } from '../../src/protocol/protocol.ts';
+import type { OperationResult } from '../../src/protocol/answers.ts';
+import type { Operation, OperationKind } from '../../src/protocol/protocol.ts';
 import { messageOf } from '../failures.ts';
 import type { Instruction } from '../http/instruction.ts';
 import {

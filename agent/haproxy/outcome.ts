@@ -1,4 +1,5 @@
-import type { Operation, OperationResult } from '../../src/protocol/protocol.ts';
+import type { OperationResult } from '../../src/protocol/answers.ts';
+import type { Operation } from '../../src/protocol/protocol.ts';
 import { targetOf } from '../http/instruction.ts';
 import type { Reply } from './worker.ts';
 

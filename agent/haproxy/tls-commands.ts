@@ -18,15 +18,49 @@ export const newTls = (kind: TlsKind, name: string): Command => ({
 });
 
 /**
- * Opens a transaction with a content.
+ * Opens a transaction with a content; what a command cannot carry is added by further ones, of authorities only.
  *
  * @param lines of the file; none of them empty
+ * @returns nothing when the content is too large for commands
  */
-export const setTls = (kind: TlsKind, name: string, lines: readonly string[]): Command => ({
-  line: `set ssl ${NOUN[kind]} ${name}`,
-  payload: lines,
-  accept: /transaction (?:created|updated) for /i,
-});
+export function setTls(kind: TlsKind, name: string, lines: readonly string[]): Command[] {
+  const pieces = kind === 'ca' ? piecesOf(lines) : [lines];
+  if (!pieces.every((piece) => sizeOf(piece) <= ROOM)) return [];
+  return pieces.map((payload, index) => ({
+    line: `${index === 0 ? 'set' : 'add'} ssl ${NOUN[kind]} ${name}`,
+    payload,
+    accept: /transaction (?:created|updated) for /i,
+  }));
+}
+
+/** Bytes of a payload, beside the command and its file name. */
+const ROOM = LIMITS.commandLineBytes - 1_024;
+
+const sizeOf = (lines: readonly string[]): number =>
+  lines.reduce((sum, line) => sum + line.length + 1, 0);
+
+/** As many whole certificates as one command carries. */
+function piecesOf(lines: readonly string[]): string[][] {
+  const pieces: string[][] = [];
+  let piece: string[] = [];
+  let certificate: string[] = [];
+  let bytes = 0;
+  const close = (): void => {
+    if (piece.length > 0) pieces.push(piece);
+    piece = [];
+    bytes = 0;
+  };
+  for (const [index, line] of lines.entries()) {
+    certificate.push(line);
+    if (!line.startsWith('-----END ') && index < lines.length - 1) continue;
+    if (bytes + sizeOf(certificate) > ROOM) close();
+    bytes += sizeOf(certificate);
+    piece.push(...certificate);
+    certificate = [];
+  }
+  close();
+  return pieces;
+}
 
 export const commitTls = (kind: TlsKind, name: string): Command => ({
   line: `commit ssl ${NOUN[kind]} ${name}`,
@@ -46,10 +80,6 @@ export const deleteTls = (kind: TlsKind, name: string): Command => ({
   accept: /deleted!$/,
   tolerate: /in use, can't be deleted|doesn't exist/,
 });
-
-/** True for a content that one command carries. */
-export const fitsPayload = (lines: readonly string[]): boolean =>
-  lines.reduce((sum, line) => sum + line.length + 1, 0) <= LIMITS.commandLineBytes - 1_024;
 
 /** A line of a certificate list: as it stands in the file. */
 export const crtListLine = ({ certificate, options, filters }: CrtListEntry): string =>
@@ -72,13 +102,22 @@ export const showLines = (list: string): Command => ({
   accept: /^# /,
 });
 
-/** Where a line stands among those that {@link showLines} told, or undefined; a blank more or less does not count. */
+/**
+ * Where a line stands among those that {@link showLines} told, or undefined. HAProxy shows options in an order of its own,
+ * and a null byte behind the protocols of `alpn`.
+ */
 export function lineNumber(shown: string, line: string): string | undefined {
+  const wanted = comparable(line);
   for (const one of shown.split('\n')) {
     const [, certificate, number, rest = ''] = /^(.+?):(\d+)((?: .*)?)$/.exec(one) ?? [];
-    if (certificate === undefined) continue;
-    const told = `${certificate}${rest}`.replace(' ]', ']').replace(' []', '').trim();
-    if (told === line) return number;
+    if (certificate !== undefined && comparable(certificate + rest) === wanted) return number;
   }
   return undefined;
 }
+
+const comparable = (line: string): string => {
+  const [, before = '', options = '', after = ''] =
+    /^([^[]*)(?:\[([^\]]*)\])?(.*)$/.exec(line) ?? [];
+  const words = (text: string): string[] => text.replaceAll('\0', '').split(' ').filter(Boolean);
+  return JSON.stringify([words(before + after), words(options).sort()]);
+};

@@ -9,12 +9,12 @@ import {
   crtListLine,
   deleteLine,
   deleteTls,
-  fitsPayload,
   lineNumber,
   newTls,
   setTls,
   showLines,
   tlsKindOf,
+  type TlsKind,
   type TlsOperation,
 } from './tls-commands.ts';
 import type { Command, Reply, Worker } from './worker.ts';
@@ -39,50 +39,71 @@ export async function runTlsOperation(
   operation: TlsOperation,
   context: TlsContext,
 ): Promise<LaneFailure | undefined> {
-  const { references, on } = context;
   const kind = tlsKindOf(operation);
-  const { file } = operation;
-  const name = await references.find(kind, file, on);
-  if (!('digest' in operation)) {
-    if (name === undefined) return undefined;
-    const removed = await one(context, deleteTls(kind, name));
-    if (/deleted!$/.test(removed.text)) references.note(kind, file, false);
-    return removed.ok ? undefined : { message: removed.text, certain: true };
-  }
-  if (name === undefined && operation.kind.endsWith('_set')) return undefined; // the file is all there is
-  const lines = await context
-    .read(file, operation.digest)
-    .catch((error: unknown) => messageOf(error));
-  if (typeof lines === 'string') return { message: lines, certain: true };
-  if (!fitsPayload(lines)) return { message: 'the file is too large for a command', certain: true };
-  if (name === undefined) {
-    const made = await one(context, newTls(kind, file));
-    if (!made.ok) return { message: made.text, certain: true };
-    references.note(kind, file, true);
-  }
-  return transact(context, { kind, name: name ?? file, lines });
+  const name = await context.references.find(kind, operation.file, context.on);
+  if ('digest' in operation) return put(operation, name, context);
+  return name === undefined ? undefined : remove(operation, name, context);
 }
 
+async function remove(
+  operation: TlsOperation,
+  name: string,
+  context: TlsContext,
+): Promise<LaneFailure | undefined> {
+  const kind = tlsKindOf(operation);
+  const removed = await one(context, deleteTls(kind, name));
+  if (/deleted!$/.test(removed.text)) context.references.note(kind, operation.file, false);
+  return failureOf(removed);
+}
+
+async function put(
+  operation: Extract<TlsOperation, { readonly digest: string }>,
+  name: string | undefined,
+  context: TlsContext,
+): Promise<LaneFailure | undefined> {
+  if (name === undefined && operation.kind.endsWith('_set')) return undefined; // the file is all there is
+  const { file, digest } = operation;
+  const lines = await context.read(file, digest).catch((error: unknown) => messageOf(error));
+  if (typeof lines === 'string') return { message: lines, certain: true };
+  const kind = tlsKindOf(operation);
+  const content = setTls(kind, name ?? file, lines);
+  if (content.length === 0) return { message: 'the file is too large for commands', certain: true };
+  if (name !== undefined) return transact(context, { kind, name, content });
+  return create(context, { kind, name: file, content });
+}
+
+async function create(
+  context: TlsContext,
+  transaction: Transaction,
+): Promise<LaneFailure | undefined> {
+  const { kind, name } = transaction;
+  const made = await one(context, newTls(kind, name));
+  if (!made.ok) return failureOf(made);
+  context.references.note(kind, name, true);
+  const bad = await transact(context, transaction);
+  if (bad?.certain !== true) return bad;
+  await one(context, deleteTls(kind, name)); // an empty one is of no use to anybody
+  context.references.note(kind, name, false);
+  return bad;
+}
+
+interface Transaction {
+  readonly kind: TlsKind;
+  readonly name: string;
+  readonly content: readonly Command[];
+}
+
+/** Nobody sees anything of it until the commit, and without one nothing is left of it. */
 async function transact(
   context: TlsContext,
-  {
-    kind,
-    name,
-    lines,
-  }: Parameters<typeof setTls> extends [infer Kind, infer Name, infer Lines]
-    ? { readonly kind: Kind; readonly name: Name; readonly lines: Lines }
-    : never,
+  { kind, name, content }: Transaction,
 ): Promise<LaneFailure | undefined> {
-  const set = await one(context, setTls(kind, name, lines));
-  if (set.ok) {
-    const committed = await one(context, commitTls(kind, name));
-    if (committed.ok) return undefined;
-    if ('lost' in committed) return { message: committed.text, certain: false };
-    await one(context, abortTls(kind, name));
-    return { message: withoutProgress(committed.text), certain: true };
-  }
-  await one(context, abortTls(kind, name));
-  return { message: set.text, certain: true };
+  const replies = await context.worker.run([...content, commitTls(kind, name)]);
+  const bad = replies.find((reply) => !reply.ok);
+  if (bad === undefined) return undefined;
+  const isCommit = replies.length > content.length;
+  if (!isCommit || !('lost' in bad)) await one(context, abortTls(kind, name));
+  return { message: withoutProgress(bad.text), certain: !(isCommit && 'lost' in bad) };
 }
 
 /** Runs one operation on a certificate list. @returns what went wrong; nothing when it is done */
@@ -92,7 +113,7 @@ export async function runListOperation(
 ): Promise<LaneFailure | undefined> {
   const { references, on } = context;
   const name = await references.find('crt-list', list, on);
-  if (name === undefined) return { message: 'the worker has not loaded this list', certain: true };
+  if (name === undefined) return undefined; // the file is all there is
   const certificate = await references.find('cert', entry.certificate, on);
   if (certificate === undefined) {
     return { message: 'the worker has not loaded this certificate', certain: true };

@@ -31,6 +31,8 @@ export const escapeArgument = (text: string): string => text.replace(/[\s;\\<"'#
 
 const isWeight = (weight: number): boolean =>
   Number.isInteger(weight) && weight >= 0 && weight <= 256;
+/** What HAProxy's integer takes. */
+const MOST_CONNECTIONS = 1_000_000_000;
 const isPort = (port: number): boolean => Number.isInteger(port) && port >= 0 && port <= 65_535;
 
 /**
@@ -39,20 +41,17 @@ const isPort = (port: number): boolean => Number.isInteger(port) && port >= 0 &&
  * @returns a reason for people; `undefined` when it may
  */
 export function refusalOf(operation: Operation): string | undefined {
-  switch (operation.kind) {
-    case 'map_add':
-    case 'map_set':
-      return refusedMap(operation.map) ?? refusedEntry([operation.key, operation.value]);
-    case 'map_delete':
-      return refusedMap(operation.map) ?? (isMapKey(operation.key) ? undefined : 'bad map key');
-    case 'map_replace':
-      return refusedMap(operation.map) ?? firstRefusal(operation.entries);
-    case 'crtlist_add':
-    case 'crtlist_delete':
-      return refusedPath(operation.list) ?? refusedLine(operation.entry);
-    default:
-      return 'file' in operation ? refusedPath(operation.file) : refusedProxy(operation);
-  }
+  if ('map' in operation) return refusedMap(operation.map) ?? refusedContent(operation);
+  if ('list' in operation) return refusedPath(operation.list) ?? refusedLine(operation.entry);
+  return 'file' in operation ? refusedPath(operation.file) : refusedProxy(operation);
+}
+
+function refusedContent(
+  operation: Extract<Operation, { readonly map: string }>,
+): string | undefined {
+  if ('entries' in operation) return firstRefusal(operation.entries);
+  if ('value' in operation) return refusedEntry([operation.key, operation.value]);
+  return isMapKey(operation.key) ? undefined : 'bad map key';
 }
 
 const refusedPath = (path: string): string | undefined =>
@@ -83,15 +82,19 @@ function refusedServer(
 ): string | undefined {
   if (!isName(operation.backend)) return 'bad backend name';
   if (!isName(operation.server)) return 'bad server name';
+  return refusedSettings(operation);
+}
+
+function refusedSettings(
+  operation: Extract<Operation, { readonly server: string }>,
+): string | undefined {
   if ('address' in operation) {
     if (isIP(operation.address) === 0) return 'the address is not an IP address';
     if (!isPort(operation.port)) return 'bad port';
   }
-  if (operation.kind === 'server_maxconn' && operation.maxconn > 1_000_000_000)
-    return 'bad maxconn';
+  if ('maxconn' in operation && operation.maxconn > MOST_CONNECTIONS) return 'bad maxconn';
   if ('weight' in operation && !isWeight(operation.weight)) return 'bad weight';
-  if ('keywords' in operation && !operation.keywords.every(isToken)) return 'bad keyword';
-  return undefined;
+  return 'keywords' in operation && !operation.keywords.every(isToken) ? 'bad keyword' : undefined;
 }
 
 const refusedMap = (map: string): string | undefined =>

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { LIMITS, type ApplyConflict } from '../../src/protocol/protocol.ts';
+import type { ApplyConflict } from '../../src/protocol/answers.ts';
+import { LIMITS } from '../../src/protocol/protocol.ts';
 import type { Applier } from '../apply/apply.ts';
 import type { Drift } from '../drift/verify.ts';
 import { BadRequest, ClientGone, Conflict, messageOf } from '../failures.ts';

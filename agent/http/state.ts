@@ -1,4 +1,5 @@
-import { OPERATION_KINDS, PROTOCOL_VERSION, type AgentState } from '../../src/protocol/protocol.ts';
+import type { AgentState } from '../../src/protocol/answers.ts';
+import { OPERATION_KINDS, PROTOCOL_VERSION } from '../../src/protocol/protocol.ts';
 import type { Drift } from '../drift/verify.ts';
 import { rolesOf, type PendingReload } from '../apply/holding.ts';
 import type { Pod } from '../pod.ts';

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { Registry } from 'prom-client';
 import { catchError, ignoreElements, tap } from 'rxjs';
-import { initialStatus, statusStep, type Status } from '../http/status.ts';
+import { type Facts, initialStatus, statusStep, type Status } from '../http/status.ts';
 import type { Notification, Observer } from '../ports.ts';
 import { createLog } from '../sinks/log.ts';
 import { createMetrics } from '../sinks/metrics.ts';
@@ -15,7 +15,7 @@ export interface ObservationSettings {
   /** End of the certificate for calls to agents, in milliseconds since 1970. Absent without TLS. */
   readonly agentClientEnd?: () => number;
   /** What `/debug/vars` tells besides the status. */
-  readonly facts: () => Readonly<Record<string, unknown>>;
+  readonly facts: () => Facts;
 }
 
 /** What a running program tells about itself. */

@@ -38,7 +38,7 @@ export interface CheckerOptions {
 export interface HaproxyChecker {
   /** A `Checker` of the pipeline; it needs less than a whole render. */
   readonly check: (render: Checkable) => Observable<Checked>;
-  /** What is in force; it may change when the mirror has to move. */
+  /** What is in force: nothing until that was tried out, and it may change when the mirror has to move. */
   readonly isolation: Isolation;
   /** Removes the mirror with its keys. Checks afterwards are inconclusive. */
   close(): Promise<void>;
@@ -73,7 +73,8 @@ export const createChecker = (options: CheckerOptions): HaproxyChecker => {
 
 const judge = (workspace: Workspace, render: Checkable, timeoutMs: number): Observable<Verdict> =>
   abortable(async (signal) => {
-    const place = workspace.open();
+    const place = await workspace.open();
+    signal.throwIfAborted();
     const needs = await place.mirror.update(render, signal);
     return { ...place, needs };
   }).pipe(
@@ -125,22 +126,19 @@ interface Opened {
 
 const NOTHING_IN_FORCE = { network: false, filesystem: false, user: false, memory: false };
 
-/** Mirror and sandbox: made when first needed, and again after a failure that another directory may mend. */
+/** Mirror and sandbox: made at once, and again after a failure that time or another directory may mend. */
 class Workspace {
   readonly #options: CheckerOptions;
   readonly #parents: string[];
+  #opening: Promise<Opened> | undefined;
   #opened: Opened | undefined;
-  #trouble = 'not started';
+  #trouble = 'not yet known';
   #closed = false;
 
   constructor(options: CheckerOptions) {
     this.#options = options;
     this.#parents = [options.memoryDir ?? '/dev/shm', options.dir];
-    try {
-      this.open();
-    } catch (error: unknown) {
-      this.#trouble = causeOf(error); // each check tries again and says so
-    }
+    this.open().catch(() => undefined); // each check tries again and says so
   }
 
   get isolation(): Isolation {
@@ -148,10 +146,10 @@ class Workspace {
   }
 
   /** @throws when there is no binary, or no directory that can be written */
-  open(): Opened {
-    if (this.#closed) throw new Error('the checker is closed');
-    this.#opened ??= this.#make();
-    return this.#opened;
+  open(): Promise<Opened> {
+    if (this.#closed) return Promise.reject(new Error('the checker is closed'));
+    this.#opening ??= this.#make();
+    return this.#opening;
   }
 
   /** A small memory file system that is full: the next check uses the directory on disk. */
@@ -159,16 +157,29 @@ class Workspace {
     const full = (error as NodeJS.ErrnoException | undefined)?.code === 'ENOSPC';
     if (!full || this.#parents.length === 1 || this.#opened === undefined) return;
     void this.#opened.mirror.close();
+    this.#opening = undefined;
     this.#opened = undefined;
     this.#parents.shift();
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    await this.#opened?.mirror.close();
+    const opened = await this.#opening?.catch(() => undefined);
+    await opened?.mirror.close();
   }
 
-  #make(): Opened {
+  async #make(): Promise<Opened> {
+    try {
+      this.#opened = await this.#prepare();
+      return this.#opened;
+    } catch (error: unknown) {
+      this.#opening = undefined;
+      this.#trouble = causeOf(error);
+      throw error;
+    }
+  }
+
+  async #prepare(): Promise<Opened> {
     const { binary: given } = this.#options;
     if (!existsSync(given)) throw new Error(`there is no ${given}`);
     const binary = realpathSync(given);
@@ -177,7 +188,7 @@ class Workspace {
     const cpuSeconds = Math.ceil(timeoutMs / 1000);
     const { tree, root } = mirror;
     const own = (user: number): void => mirror.own(user);
-    const sandbox = findSandbox({ binary, tree, root, memoryMb, cpuSeconds, isolate, own });
+    const sandbox = await findSandbox({ binary, tree, root, memoryMb, cpuSeconds, isolate, own });
     return { mirror, sandbox, binary };
   }
 

@@ -1,7 +1,8 @@
-import { spawnSync } from 'node:child_process';
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { catchError, lastValueFrom, map, of, timeout } from 'rxjs';
 import { type ConfigNeeds, NO_NEEDS } from './config-needs.ts';
+import { runConfined } from './run-confined.ts';
 
 /** What keeps a check away from the machine it runs on; each is in force or it is not. */
 export interface Isolation {
@@ -120,15 +121,16 @@ const SWITCH_USER = [`--reuid=${CHECK_USER}`, `--regid=${CHECK_USER}`, '--clear-
 const SYSTEM = ['/usr', '/lib', '/lib64', '/lib32', '/bin', '/sbin', '/etc/ssl', '/etc/pki'];
 const LOOK_UP = ['/etc/ld.so.cache', '/etc/hosts', '/etc/nsswitch.conf'];
 
-/** Tries what this machine offers, strictest first, by running the binary in it. Blocks for some ten milliseconds. */
-export const findSandbox = (options: SandboxOptions): Sandbox => {
-  const memory = run(['/bin/sh', '-c', `ulimit -v ${options.memoryMb * 1024}`]) === undefined;
+/** Tries what this machine offers, strictest first, by running the binary in it; takes some ten milliseconds. Never rejects. */
+export const findSandbox = async (options: SandboxOptions): Promise<Sandbox> => {
+  const memory =
+    (await failureOf(['/bin/sh', '-c', `ulimit -v ${options.memoryMb * 1024}`])) === undefined;
   const asRoot = process.getuid?.() === 0;
   const candidates = options.isolate === 'off' ? [] : layers(options, { asRoot, memory });
   const missing: string[] = [];
   for (const sandbox of candidates) {
     if (sandbox.owner !== undefined) options.own(sandbox.owner);
-    const failure = run(sandbox.wrap({ ...options, command: trial(options) }));
+    const failure = await failureOf(sandbox.wrap({ ...options, command: trial(options) }));
     if (failure === undefined) return explained(sandbox, missing);
     missing.push(failure);
   }
@@ -225,16 +227,20 @@ const explained = (sandbox: Sandbox, missing: readonly string[]): Sandbox => {
   return { ...sandbox, isolation: { ...sandbox.isolation, detail: words.join(', ') } };
 };
 
+const TRIAL_MS = 10_000;
+
 /** Runs a command; `undefined` when it ended well, else why not. */
-const run = ([file, ...args]: readonly [string, ...string[]]): string | undefined => {
-  const { error, status, stderr } = spawnSync(file, args, {
-    env: ENVIRONMENT,
-    timeout: 10_000,
-    encoding: 'utf8',
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  if (error !== undefined) return error.message;
-  return status === 0
-    ? undefined
-    : (stderr.trim().split('\n').at(-1) ?? `status ${String(status)}`);
-};
+const failureOf = (commandLine: readonly [string, ...string[]]): Promise<string | undefined> =>
+  lastValueFrom(
+    runConfined({ commandLine, cwd: '/', env: ENVIRONMENT }).pipe(
+      map(({ status, signal, stderr }) =>
+        status === 0 ? undefined : (lastLine(stderr) ?? `ended with ${String(status ?? signal)}`),
+      ),
+      timeout(TRIAL_MS),
+      catchError((error: unknown) => of(error instanceof Error ? error.message : String(error))),
+    ),
+    { defaultValue: 'it did not end' },
+  );
+
+const lastLine = (text: string): string | undefined =>
+  text.split('\n').findLast((line) => line.trim() !== '');

@@ -1,7 +1,9 @@
+import type { Isolation } from '../gate/sandbox.ts';
 import type { GatePhase } from '../gate/verdict.ts';
 import type { Notification } from '../ports.ts';
 import type { Plan } from '../plan/plan.ts';
-import type { AgentState, Digest } from '../protocol/protocol.ts';
+import type { AgentState } from '../protocol/answers.ts';
+import type { Digest } from '../protocol/protocol.ts';
 import type { Render } from '../render/render.ts';
 import type { Quarantined } from '../quarantine/quarantine.ts';
 import type { Problem } from '../snapshot/problem.ts';
@@ -24,12 +26,19 @@ export interface Status {
   readonly quarantine: readonly Quarantined[];
   readonly gate: GateStatus;
   readonly agents: Readonly<Record<string, AgentStatus>>;
-  /** What else is to be shown, for example the checker's isolation. */
-  readonly facts: Readonly<Record<string, unknown>>;
+  /** What else is to be shown. */
+  readonly facts: Facts;
   /** HAProxy pods that there are; undefined before anybody looked. */
   readonly podsFound: number | undefined;
   /** HAProxy pods that there are from the start: 1 in standalone, 0 where they come and go. */
   readonly minPods: number;
+}
+
+/** What the program found out about where it runs, by name. */
+export interface Facts {
+  readonly [name: string]: unknown;
+  /** What confines the gate's checks. */
+  readonly checkerIsolation?: Isolation;
 }
 
 export interface GateStatus {

@@ -1,8 +1,9 @@
-import type { Operation } from '../protocol/protocol.ts';
+import type { Operation, TlsFileOperation } from '../protocol/protocol.ts';
 import { BackendEdits } from './apply-backend-operations.ts';
 import { MapEdits } from './apply-map-operations.ts';
 import { TlsEdits } from './apply-tls-operations.ts';
 import type { RuntimeState } from './change-set.ts';
+import { OperationError } from './operation-error.ts';
 import type { DigestFunction } from './plan.ts';
 
 /**
@@ -24,7 +25,8 @@ export function applyOperations(
     else if ('map' in operation) maps.apply(operation);
     else if ('list' in operation) tls.applyToList(operation);
     else if ('digest' in operation) tls.put(operation);
-    // What is removed, or is a line of a pattern file, is no part of this state.
+    else if (isRemoval(operation)) tls.remove(operation.file);
+    else throw new OperationError(operation, 'is not part of any plan');
   }
   return {
     profiles: state.profiles,
@@ -34,3 +36,8 @@ export function applyOperations(
     crtLists: tls.lists(),
   };
 }
+
+const isRemoval = (operation: Operation): operation is TlsFileOperation =>
+  operation.kind === 'cert_remove' ||
+  operation.kind === 'ca_remove' ||
+  operation.kind === 'crl_remove';

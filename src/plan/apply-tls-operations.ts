@@ -16,7 +16,8 @@ type Put = Extract<TlsFileOperation, { readonly digest: string }>;
 export class TlsEdits {
   readonly #state: RuntimeState;
   readonly #digest: DigestFunction;
-  readonly #files = new Map<string, PlanFile>();
+  /** Undefined: deleted. */
+  readonly #files = new Map<string, PlanFile | undefined>();
   readonly #open = new Map<string, OpenList>();
 
   constructor(state: RuntimeState, digest: DigestFunction) {
@@ -34,6 +35,11 @@ export class TlsEdits {
       path,
       planFile({ path, kind: named, text, size, reloadOnChange }, this.#digest),
     );
+  }
+
+  /** Nothing holds the file any more. */
+  remove(path: string): void {
+    this.#files.set(path, undefined);
   }
 
   /** @throws OperationError */

@@ -73,14 +73,21 @@ function obstacleToAdd(
   backend: Backend,
   { profiles, capabilities }: BackendContext,
 ): string | undefined {
-  const { name, profile, bare, dynamic, mode, balance, hashType } = backend;
+  const { name, profile, bare, dynamic } = backend;
   if (!isReloadFree('backend-add', capabilities.haproxy)) {
     return `HAProxy ${capabilities.haproxy} cannot add backends`;
   }
   if (!dynamic) return backend.structuralReason ?? 'it is not dynamic';
   if (!bare) return 'it has lines of its own besides its servers';
   if (!isName(name) || !isName(profile)) return 'its name cannot be sent in a command';
-  const loaded = profiles.get(profile);
+  return profileObstacle(backend, profiles.get(profile));
+}
+
+/** A backend that is added takes these from its profile, whatever its text says. */
+function profileObstacle(
+  { profile, mode, balance, hashType }: Backend,
+  loaded: Profile | undefined,
+): string | undefined {
   if (loaded === undefined) return `its profile ${profile} is not loaded`;
   const same = loaded.mode === mode && loaded.balance === balance && loaded.hashType === hashType;
   return same ? undefined : `its profile ${profile} has another mode, balance or hash-type`;

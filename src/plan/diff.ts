@@ -34,7 +34,7 @@ export function diff(baseline: Baseline, plan: Plan, capabilities: Capabilities)
   const context = { profiles: loadedProfiles(running, plan), capabilities, reasons, files };
   const backends = backendChanges(worker.backends, plan.backends, context);
   const maps = mapChanges([worker.maps, plan.maps], running.maps, reasons);
-  const servers = backends.flatMap(({ adds }) => adds);
+  const servers = backends.flatMap(({ adds, removes }) => [...adds, ...removes]);
   const tls = tlsChanges([worker, plan], servers, reasons);
   const operations = inOrder({ backends, maps, tls });
   checkCapabilities(operations, capabilities, reasons);

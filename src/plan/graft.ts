@@ -1,6 +1,7 @@
 import type { RuntimeState } from './change-set.ts';
+import { sealBackend } from './build.ts';
 import { differences, type MerkleMap } from './merkle-map.ts';
-import type { Backend, Plan } from './plan.ts';
+import type { Backend, DigestFunction, Plan } from './plan.ts';
 import { runtimeState, sameStructure } from './runtime-state.ts';
 
 /**
@@ -23,4 +24,18 @@ export function graftBackends(
     if (sameStructure(before, after) && before.dynamic === after.dynamic) grafted.set(key, after);
   }
   return plan.backends.with(grafted);
+}
+
+/** The backends with the servers that a worker has in those of equal structure; their text stays what it is. */
+export function withServersOf(
+  backends: MerkleMap<Backend>,
+  worker: MerkleMap<Backend>,
+  digest: DigestFunction,
+): MerkleMap<Backend> {
+  const changed = new Map<string, Backend>();
+  for (const { key, before, after } of differences(backends, worker)) {
+    if (before === undefined || after === undefined || !sameStructure(before, after)) continue;
+    changed.set(key, sealBackend({ ...before, servers: after.servers }, digest));
+  }
+  return backends.with(changed);
 }

@@ -93,17 +93,18 @@ type Obstacle = readonly [
 ];
 
 function obstacleOf(change: Change): Obstacle | undefined {
-  const { old, server, before, membership, files } = change;
+  const { old, server, before, membership } = change;
   if (![before.name, (server ?? old)?.name ?? ''].every(isName)) {
     return ['unsupported-operation', 'has a name that no command can carry'];
   }
-  if (server === undefined) {
-    return membership === undefined
-      ? undefined
-      : ['backend-structure', `is removed: ${membership}`];
+  if (old !== undefined && server !== undefined) return obstacleToUpdate(old, server, before);
+  if (membership !== undefined) {
+    return ['backend-structure', `is ${server === undefined ? 'removed' : 'added'}: ${membership}`];
   }
-  if (old !== undefined) return obstacleToUpdate(old, server, before);
-  if (membership !== undefined) return ['backend-structure', `is added: ${membership}`];
+  return server === undefined ? undefined : obstacleToAdd(server, change);
+}
+
+function obstacleToAdd(server: Server, { before, files }: Change): Obstacle | undefined {
   if (!isAddressLiteral(server.address)) return noLiteral(server);
   const obstacle = keywordObstacle(server, before, files);
   return obstacle === undefined ? undefined : ['server-keywords', obstacle];

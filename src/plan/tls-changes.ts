@@ -34,7 +34,7 @@ type Part = Pick<RuntimeState, 'backends' | 'files' | 'crtLists'>;
 /**
  * What leads from a worker's TLS material to that of a plan.
  *
- * @param servers operations on servers that go with it: files that they name are put into the worker
+ * @param servers additions and removals of servers that go with it, and with them the files that these name
  * @param reasons gets what only a reload can bring
  */
 export function tlsChanges(
@@ -46,65 +46,93 @@ export function tlsChanges(
   for (const difference of sortedDifferences(before.crtLists, after.crtLists)) {
     changeList(changes, difference, reasons);
   }
-  const named = namedBy([...servers, ...changes.adds], after);
-  const left = namedBy(changes.deletes, before);
+  const named = held(after, [...addedServers(servers), ...changes.adds.flatMap(wordsOf)]);
+  const left = held(before, [
+    ...removedServers(servers, before),
+    ...changes.deletes.flatMap(wordsOf),
+  ]);
   const change = { changes, named, left, reasons };
   for (const difference of sortedDifferences(before.files, after.files)) {
     changeFile(difference, change);
   }
   const sent = new Set(changes.files.map(({ file }) => file));
-  for (const path of named.difference(sent)) {
+  const loaded = held(before, siblingsOf(servers, before)).union(left);
+  for (const path of named.difference(sent).difference(loaded)) {
     const file = after.files.get(path);
     if (file !== undefined && isTlsFile(file)) send(file, 'add', change);
   }
-  for (const path of [...withoutNamed(left, after)].sort()) {
-    changes.removes.push({ kind: 'cert_remove', file: path });
+  // One whose file stays goes on getting its contents.
+  for (const path of left) {
+    const file = before.files.get(path);
+    if (file !== undefined && isTlsFile(file) && after.files.get(path) === undefined) {
+      changes.removes.push({ kind: `${tlsKind(file)}_remove`, file: path });
+    }
   }
   return changes;
 }
 
-/** Files that words of servers and lines name, if they are new to the worker's servers and lines. */
-function namedBy(operations: readonly Operation[], after: Part): Set<string> {
-  const named = new Set<string>();
-  for (const operation of operations) {
-    if (operation.kind === 'server_add') addNamed(named, operation.keywords);
-    if (operation.kind !== 'crtlist_add' && operation.kind !== 'crtlist_delete') continue;
-    named.add(operation.entry.certificate);
-    addNamed(named, operation.entry.options);
-  }
-  return new Set([...named].filter((path) => after.files.get(path) !== undefined).sort());
-}
-
 const NAMES_A_FILE: ReadonlySet<string> = new Set(['ca-file', 'crl-file', 'crt']);
 
-const addNamed = (named: Set<string>, words: readonly string[]): void => {
-  for (const [at, word] of words.entries()) {
-    const path = words[at + 1];
-    if (NAMES_A_FILE.has(word) && path !== undefined) named.add(path);
-  }
+/** Files that these words name and that are held, sorted. */
+const held = ({ files }: Part, words: readonly string[]): ReadonlySet<string> =>
+  new Set(
+    words
+      .filter((path, at) => NAMES_A_FILE.has(words[at - 1] ?? '') && files.get(path) !== undefined)
+      .sort(),
+  );
+
+const wordsOf = ({ entry }: CrtListOperation): readonly string[] => [
+  ...['crt', entry.certificate],
+  ...entry.options,
+];
+
+const addedServers = (operations: readonly Operation[]): readonly string[] =>
+  operations.flatMap((one) => (one.kind === 'server_add' ? one.keywords : []));
+
+/** Words of servers that are in a backend already to which others come. */
+const siblingsOf = (operations: readonly Operation[], before: Part): readonly string[] => {
+  const grown = operations.flatMap((one) => (one.kind === 'server_add' ? [one.backend] : []));
+  return [...new Set(grown)].flatMap((name) =>
+    (before.backends.get(name)?.servers ?? []).flatMap(({ keywords }) => keywords),
+  );
 };
+
+const removedServers = (operations: readonly Operation[], before: Part): readonly string[] =>
+  operations.flatMap((one) => {
+    if (one.kind !== 'server_remove') return [];
+    const servers = before.backends.get(one.backend)?.servers ?? [];
+    return servers.find(({ name }) => name === one.server)?.keywords ?? [];
+  });
 
 interface FileChange {
   readonly changes: TlsChanges;
   /** Paths that what is added names. */
   readonly named: ReadonlySet<string>;
-  /** Paths that lines which go named. */
+  /** Paths that what goes named. */
   readonly left: ReadonlySet<string>;
   readonly reasons: ReloadReasons;
 }
 
-/** A new file that nothing names may still be read, with its folder for example: then only a reload helps. */
-function changeFile({ key, before, after }: Difference<PlanFile>, change: FileChange): void {
-  if (before?.text === after?.text && before?.kind === after?.kind) return;
-  if (after === undefined) {
-    if (before === undefined || !isTlsFile(before) || change.left.has(key)) return;
-    if (before.reloadOnChange) change.reasons.add('file-changed', `file ${key}: removed`);
-    return;
-  }
-  if (!isTlsFile(after)) return;
-  if (before?.kind === after.kind) send(after, change.named.has(key) ? 'add' : 'set', change);
-  else if (change.named.has(key)) send(after, 'add', change);
-  else if (after.reloadOnChange) change.reasons.add('file-changed', `file ${key}: new`);
+/** A file that nothing names may still be read, with its folder for example: when it comes or goes only a reload helps. */
+function changeFile(difference: Difference<PlanFile>, change: FileChange): void {
+  const { before, after } = difference;
+  if (after === undefined) goneFile(before, change);
+  else if (isTlsFile(after) && !isSameContent(before, after)) putFile(before, after, change);
+}
+
+const isSameContent = (before: PlanFile | undefined, after: PlanFile): boolean =>
+  before?.text === after.text && before.kind === after.kind;
+
+function putFile(before: PlanFile | undefined, after: PlanFile, change: FileChange): void {
+  const { path, kind, reloadOnChange } = after;
+  if (change.named.has(path)) send(after, 'add', change);
+  else if (before?.kind === kind) send(after, 'set', change);
+  else if (reloadOnChange) change.reasons.add('file-changed', `file ${path}: new`);
+}
+
+function goneFile(file: PlanFile | undefined, { left, reasons }: FileChange): void {
+  if (file === undefined || !isTlsFile(file) || left.has(file.path)) return;
+  if (file.reloadOnChange) reasons.add('file-changed', `file ${file.path}: removed`);
 }
 
 function send(file: PlanFile, what: 'add' | 'set', { changes, reasons }: FileChange): void {
@@ -118,10 +146,12 @@ const fileObstacle = ({ path, size }: PlanFile): string | undefined => {
   return size > FILE_BYTES ? `${size} bytes are too many for one command` : undefined;
 };
 
-const fileOperation = (file: PlanFile, what: 'add' | 'set'): TlsFileOperation => {
-  const kind = file.kind === 'ca' || file.kind === 'crl' ? file.kind : 'cert';
-  return { kind: `${kind}_${what}`, file: file.path, digest: file.text };
-};
+const fileOperation = (file: PlanFile, what: 'add' | 'set'): TlsFileOperation => ({
+  ...{ kind: `${tlsKind(file)}_${what}`, file: file.path, digest: file.text },
+});
+
+const tlsKind = ({ kind }: PlanFile): 'cert' | 'ca' | 'crl' =>
+  kind === 'ca' || kind === 'crl' ? kind : 'cert';
 
 function changeList(
   changes: TlsChanges,
@@ -187,14 +217,4 @@ function findOrderObstacle({ lines, first }: CrtList): string | undefined {
     }
   }
   return undefined;
-}
-
-/** Of these certificates those that no line names. */
-function withoutNamed(certificates: ReadonlySet<string>, { crtLists }: Part): ReadonlySet<string> {
-  const left = new Set(certificates);
-  for (const list of crtLists.values()) {
-    if (left.size === 0) break;
-    for (const { certificate } of list.lines.values()) left.delete(certificate);
-  }
-  return left;
 }

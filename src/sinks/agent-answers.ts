@@ -3,13 +3,13 @@ import type {
   ApplyConflict,
   ApplyOutcome,
   ConflictReason,
-  Operation,
   OperationResult,
   OutcomeKind,
   RejectStage,
   Roles,
   StoredPlan,
-} from '../protocol/protocol.ts';
+} from '../protocol/answers.ts';
+import type { Operation } from '../protocol/protocol.ts';
 
 /**
  * Readers of what an agent answers. The other side may be of another version or broken, so every member is looked at;
@@ -60,6 +60,7 @@ export function readAgentState(value: unknown): AgentState {
     pendingReload: nullable(json['pendingReload'], readPendingReload),
     pendingDeletes: number(json['pendingDeletes'], 'pendingDeletes'),
     lastReload: nullable(json['lastReload'], readLastReload),
+    ...(json['drift'] === undefined ? {} : { drift: readDrift(json['drift']) }),
   };
 }
 
@@ -149,6 +150,13 @@ function readFile(value: unknown): AgentState['files'][number] {
     digest: text(json['digest'], 'digest'),
     size: number(json['size'], 'size'),
   };
+}
+
+function readDrift(value: unknown): NonNullable<AgentState['drift']> {
+  const json = object(value, 'drift');
+  const names = (member: string): readonly string[] =>
+    list(json[member], member).map((name) => text(name, `name in ${member}`));
+  return { modes: names('modes'), runtime: names('runtime') };
 }
 
 function readPendingReload(value: unknown): NonNullable<AgentState['pendingReload']> {

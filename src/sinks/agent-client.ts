@@ -3,7 +3,7 @@ import { Observable } from 'rxjs';
 import { Agent, errors, request, type Dispatcher } from 'undici';
 import { AgentError, type AgentClient, type ApplyRequest, type Pod } from '../ports.ts';
 import { FRAME_HEAD_BYTES, FRAME_TYPE, encodeFrameHead } from '../protocol/frame.ts';
-import type { ApplyConflict, ApplyOutcome } from '../protocol/protocol.ts';
+import type { ApplyConflict, ApplyOutcome } from '../protocol/answers.ts';
 import { readAgentState, readConflict, readOutcome, readStoredPlan } from './agent-answers.ts';
 import { explainTlsFailure } from './agent-tls-failure.ts';
 import { AGENT_POOL, type AgentTls } from './agent-tls.ts';

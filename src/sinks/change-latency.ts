@@ -1,5 +1,6 @@
 import type { Notification } from '../ports.ts';
-import type { ApplyOutcome, Digest } from '../protocol/protocol.ts';
+import type { ApplyOutcome } from '../protocol/answers.ts';
+import type { Digest } from '../protocol/protocol.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 
 /** Changes that wait for their confirmation; what is older than so many is given up. */

@@ -11,7 +11,8 @@ import {
   timeout,
 } from 'rxjs';
 import type { AgentClient, AgentNotification, Desired, NotificationOf, Pod } from '../ports.ts';
-import type { ApplyConflict, ApplyOutcome, Digest, StoredPlan } from '../protocol/protocol.ts';
+import type { ApplyConflict, ApplyOutcome, StoredPlan } from '../protocol/answers.ts';
+import type { Digest } from '../protocol/protocol.ts';
 import { decide, type Decision, type PodKnowledge } from './decide.ts';
 import { afterOutcome, learn, needsStoredPlan, type KnownRenders } from './knowledge.ts';
 import { appliedOf, messageOf, observations } from './observations.ts';

@@ -1,12 +1,13 @@
 import { sha256 } from '../digest.ts';
 import { applyOperations } from '../plan/apply-operations.ts';
 import { diff, diffRuntime } from '../plan/diff.ts';
-import { graftBackends, graftServers } from '../plan/graft.ts';
+import { graftBackends, graftServers, withServersOf } from '../plan/graft.ts';
 import { runtimeState } from '../plan/runtime-state.ts';
 import type { Baseline, Capabilities, ChangeSet, RuntimeState } from '../plan/change-set.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { Desired } from '../ports.ts';
-import type { ApplyMode, Digest, Operation, Roles } from '../protocol/protocol.ts';
+import type { Roles } from '../protocol/answers.ts';
+import type { ApplyMode, Digest, Operation } from '../protocol/protocol.ts';
 import type { Render } from '../render/render.ts';
 import { minorOf } from '../render/version.ts';
 
@@ -95,7 +96,7 @@ const aimOf = (plan: Plan, newest: Plan | undefined, known: PodKnowledge): Plan 
   if (newest === undefined || worker === undefined) return plan;
   const operations = diffRuntime(worker, graftServers(plan, newest), known.capabilities);
   const reached = applyOperations(worker, operations, sha256);
-  return { ...plan, backends: graftBackends(plan, reached.backends) };
+  return { ...plan, backends: withServersOf(plan.backends, reached.backends, sha256) };
 };
 
 const holdsFiles = (known: PodKnowledge, target: Render): boolean =>

@@ -3,15 +3,8 @@ import { applyOperations } from '../plan/apply-operations.ts';
 import type { Baseline, RuntimeState } from '../plan/change-set.ts';
 import type { Plan } from '../plan/plan.ts';
 import { runtimeState } from '../plan/runtime-state.ts';
-import {
-  LIMITS,
-  type AgentState,
-  type ApplyOutcome,
-  type Digest,
-  type Operation,
-  type Roles,
-  type StoredPlan,
-} from '../protocol/protocol.ts';
+import type { AgentState, ApplyOutcome, Roles, StoredPlan } from '../protocol/answers.ts';
+import { LIMITS, type Digest, type Operation } from '../protocol/protocol.ts';
 import type { Render } from '../render/render.ts';
 import { fileDigests, type Decision, type PodKnowledge } from './decide.ts';
 import { storedPlan, withStoredOperations } from './stored-plan.ts';

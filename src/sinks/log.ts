@@ -1,6 +1,6 @@
 import type { GatePhase } from '../gate/verdict.ts';
 import type { Notification } from '../ports.ts';
-import type { AgentState } from '../protocol/protocol.ts';
+import type { AgentState } from '../protocol/answers.ts';
 import type { Problem } from '../snapshot/problem.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { commitMs } from './change-latency.ts';

@@ -1,5 +1,6 @@
 import { AgentError, type AgentNotification, type Desired, type Pod } from '../ports.ts';
-import type { AgentState, ApplyOutcome, Digest } from '../protocol/protocol.ts';
+import type { AgentState, ApplyOutcome } from '../protocol/answers.ts';
+import type { Digest } from '../protocol/protocol.ts';
 import { driftedFiles, type Decision, type PodKnowledge } from './decide.ts';
 
 /** What was known before a state was read, and what is known with it. */
@@ -21,6 +22,7 @@ export const observations = (
   { type: 'AgentState', pod, state },
   ...reloadDone(pod, state, learnt),
   ...(verify ? fileDrift(pod, learnt.known) : []),
+  ...repairedDrift(pod, state),
   ...workerDrift(pod, learnt),
 ];
 
@@ -41,6 +43,12 @@ const fileDrift = (pod: Pod, known: PodKnowledge): readonly AgentNotification[] 
   const details = known.render === undefined ? [] : driftedFiles(known, known.render);
   return details.length === 0 ? [] : [{ type: 'DriftFound', pod, kind: 'file', details }];
 };
+
+/** What the agent has found and set right by itself, so that nobody has to send anything. */
+const repairedDrift = (pod: Pod, { drift }: AgentState): readonly AgentNotification[] =>
+  [['mode', drift?.modes ?? []] as const, ['runtime', drift?.runtime ?? []] as const].flatMap(
+    ([kind, details]) => (details.length === 0 ? [] : [{ type: 'DriftFound', pod, kind, details }]),
+  );
 
 const workerDrift = (pod: Pod, { before, known }: Learnt): readonly AgentNotification[] => {
   const replaced =

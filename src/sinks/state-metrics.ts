@@ -50,6 +50,20 @@ export const stateGauges = (registry: Registry, status: () => Status): void => {
   gauge('gate_state', '0 open, 1 holding, 2 pinned.', ({ gate }) =>
     ['open', 'holding', 'pinned'].indexOf(gate.phase),
   );
+  new Gauge({
+    name: 'haptic_gate_isolation',
+    help: "1 for what keeps the gate's checks away from the machine, 0 for what this machine does not offer.",
+    labelNames: ['part'],
+    registers: [registry],
+    collect() {
+      const { checkerIsolation } = status().facts;
+      if (checkerIsolation === undefined) return;
+      const { network, filesystem, user, memory } = checkerIsolation;
+      for (const [part, inForce] of Object.entries({ network, filesystem, user, memory })) {
+        this.set({ part }, Number(inForce));
+      }
+    },
+  });
   gauge('leader', '1 while this replica leads.', ({ leading }) => Number(leading));
   gauge('epoch', 'Leader term this replica led last.', ({ epoch }) => epoch);
   gauge('workers', 'HAProxy workers of all pods, finishing ones included.', ({ agents }) =>

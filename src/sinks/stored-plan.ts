@@ -3,7 +3,8 @@ import { applyOperations } from '../plan/apply-operations.ts';
 import type { RuntimeState } from '../plan/change-set.ts';
 import type { Plan } from '../plan/plan.ts';
 import { parsePlan } from '../plan/serialise.ts';
-import type { Digest, StoredPlan } from '../protocol/protocol.ts';
+import type { StoredPlan } from '../protocol/answers.ts';
+import type { Digest } from '../protocol/protocol.ts';
 
 /** The plan an agent keeps, if it is the one asked for and can be read; a leader before us sent it (docs/protocol.md). */
 export const storedPlan = (planId: Digest, stored: StoredPlan | undefined): Plan | undefined => {

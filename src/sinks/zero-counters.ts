@@ -22,6 +22,8 @@ export const RENDER_PHASES: Values<RenderPhase> = {
 
 export const DRIFT_KINDS: Values<NotificationOf<'DriftFound'>['kind']> = {
   file: 0,
+  mode: 0,
+  runtime: 0,
   worker: 0,
   plan: 0,
 };

@@ -1,7 +1,7 @@
 import { NEVER, type Observable, of, throwError } from 'rxjs';
 import { describe, it } from 'vitest';
 import { AgentError, type AgentClient } from '../../src/ports.ts';
-import type { AgentState } from '../../src/protocol/protocol.ts';
+import type { AgentState } from '../../src/protocol/answers.ts';
 import { highestAgentEpoch } from '../../src/streams/agent-epochs.ts';
 import { marbles } from '../support/marbles.ts';
 import { podSet } from '../support/world.ts';

@@ -1,7 +1,7 @@
 import { map, NEVER, type Observable, of, tap, timer } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { AgentClient, Leadership, Notification, Pod } from '../../src/ports.ts';
-import type { AgentState } from '../../src/protocol/protocol.ts';
+import type { AgentState } from '../../src/protocol/answers.ts';
 import type { LeaderElectionSettings } from '../../src/render/render.ts';
 import { clusterElection } from '../../src/streams/election.ts';
 import type { Election } from '../../src/streams/leadership.ts';

@@ -1,7 +1,7 @@
 import { defer, map, type Observable, throwError, timer } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { AgentError, type Pod } from '../../src/ports.ts';
-import type { AgentState } from '../../src/protocol/protocol.ts';
+import type { AgentState } from '../../src/protocol/answers.ts';
 import { isAtLeast } from '../../src/render/version.ts';
 import { fleetVersion } from '../../src/streams/fleet-version.ts';
 import { marbles } from '../support/marbles.ts';

@@ -1,4 +1,6 @@
+import { X509Certificate, sign as signBytes } from 'node:crypto';
 import { generate } from 'selfsigned';
+import { revocationList } from './revocation-list.ts';
 import type { TestKeyPair } from './key-pairs.ts';
 
 /** What a certificate says that an authority signs. */
@@ -36,6 +38,16 @@ export class Authority {
 
   issue(issued: Issued): Promise<TestKeyPair> {
     return sign(issued, { cert: this.certificate, key: this.#key });
+  }
+
+  /** A revocation list (PEM) of the authority that names these certificates. */
+  revocations(revoked: readonly TestKeyPair[]): string {
+    const { subject } = new X509Certificate(this.certificate);
+    return revocationList({
+      issuer: subject.replace(/^CN=/, ''),
+      serials: revoked.map(({ certificate }) => new X509Certificate(certificate).serialNumber),
+      sign: (bytes) => signBytes('sha256', bytes, this.#key),
+    });
   }
 }
 

@@ -26,7 +26,10 @@ export async function executeOperations(
   const identity = await worker.info();
   if (identity === null) throw new Error('no worker answers');
   const instructions = operations.map((operation) => ({ ok: true, operation }) as const);
-  const { done, failed } = await new Executor({ worker, deletes, read: contentsBelow(dir) }).run(instructions, identity);
+  const { done, failed } = await new Executor({ worker, deletes, read: contentsBelow(dir) }).run(
+    instructions,
+    identity,
+  );
   if (failed.length > 0 || done.length < operations.length) {
     throw new Error(`${done.length} of ${operations.length} done: ${JSON.stringify(failed)}`);
   }

@@ -3,14 +3,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { firstValueFrom, type Observable } from 'rxjs';
-import {
-  type AgentState,
-  type ApplyConflict,
-  type ApplyOutcome,
-  type Manifest,
-  type Operation,
-  PROTOCOL_VERSION,
-} from '../../src/protocol/protocol.ts';
+import type { AgentState, ApplyConflict, ApplyOutcome } from '../../src/protocol/answers.ts';
+import { type Manifest, type Operation, PROTOCOL_VERSION } from '../../src/protocol/protocol.ts';
 import { createAgentClient } from '../../src/sinks/agent-client.ts';
 import { createAgentTls } from '../../src/sinks/agent-tls.ts';
 import type { Pod } from '../../src/ports.ts';

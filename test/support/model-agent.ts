@@ -1,15 +1,13 @@
 import { defer, delay, map, NEVER, type Observable, of, timer } from 'rxjs';
 import { AgentError, type ApplyRequest } from '../../src/ports.ts';
-import {
-  OPERATION_KINDS,
-  type AgentState,
-  type ApplyConflict,
-  type ApplyOutcome,
-  type Manifest,
-  type Operation,
-  type Roles,
-  type StoredPlan,
-} from '../../src/protocol/protocol.ts';
+import type {
+  AgentState,
+  ApplyConflict,
+  ApplyOutcome,
+  Roles,
+  StoredPlan,
+} from '../../src/protocol/answers.ts';
+import { OPERATION_KINDS, type Manifest, type Operation } from '../../src/protocol/protocol.ts';
 
 /** A model of one agent: answers after a delay, holds files and a worker, and remembers what it was sent. */
 export class ModelAgent {
@@ -121,8 +119,7 @@ export class ModelAgent {
     }
     this.#epoch = manifest.epoch;
     this.applied.push({ at: this.#now(), manifest });
-    const { validated } = manifest;
-    if (validated === this.#roles.applied && this.#pending === undefined) this.#isGood(validated);
+    this.#promote(manifest);
     if (manifest.mode === 'revert') this.#pending = undefined;
     const reloads = manifest.reload || manifest.mode === 'reload';
     const at = Math.max(
@@ -160,6 +157,11 @@ export class ModelAgent {
         : new Map(files.map(({ path, digest }) => [path, digest]));
     this.tampered.clear();
     this.#roles = { ...this.#roles, applied: planId };
+  }
+
+  /** What the gate has passed is good, unless HAProxy has still to load it. */
+  #promote({ validated }: Manifest): void {
+    if (validated === this.#roles.applied && this.#pending === undefined) this.#isGood(validated);
   }
 
   #isGood(planId: string | null): void {

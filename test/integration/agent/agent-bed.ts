@@ -28,10 +28,9 @@ import type {
   AgentState,
   ApplyConflict,
   ApplyOutcome,
-  FileKind,
-  Manifest,
   StoredPlan,
-} from '../../../src/protocol/protocol.ts';
+} from '../../../src/protocol/answers.ts';
+import type { FileKind, Manifest } from '../../../src/protocol/protocol.ts';
 import {
   freePort,
   runtimeCommand,

@@ -44,7 +44,7 @@ describe.each(haproxyVersions())('an agent that ends, on HAProxy $version', ({ b
     else expect(roles).toMatchObject({ applied: planIdOf(files), workerOperations: 1 });
   });
 
-  test('calls a tree that was changed meanwhile unknown', async () => {
+  test('P8: calls a tree that was changed meanwhile unknown', async () => {
     const files = filesOf(100);
     await bed.apply({ files });
     await bed.agent.kill('SIGKILL');

@@ -151,7 +151,7 @@ describe('an agent when things fail', () => {
     const outcome = await bed.apply({ files: bed.files(), ...auto, operations });
     expect(outcome).toMatchObject({ outcome: 'reload', operationsRun: 0 });
     expect(outcome.failedOperations).toMatchObject([
-      { message: 'too many servers wait for their deletion' },
+      { message: expect.stringMatching(/^too many /) as string },
     ]);
     expect(await bed.servers('web')).toEqual([]);
     expect((await bed.state()).pendingDeletes).toBe(0);

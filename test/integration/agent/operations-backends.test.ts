@@ -1,6 +1,7 @@
 /** Backends that come and go on a worker that is not started anew, from HAProxy 3.4 on. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { ApplyOutcome, Operation } from '../../../src/protocol/protocol.ts';
+import type { ApplyOutcome } from '../../../src/protocol/answers.ts';
+import type { Operation } from '../../../src/protocol/protocol.ts';
 import { haproxyVersions, waitFor } from '../../support/haproxy.ts';
 import { Bed, sha256, type Files } from './agent-bed.ts';
 

@@ -2,7 +2,8 @@
 import { X509Certificate } from 'node:crypto';
 import { connect } from 'node:tls';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { ApplyOutcome, CrtListEntry, Operation } from '../../../src/protocol/protocol.ts';
+import type { ApplyOutcome } from '../../../src/protocol/answers.ts';
+import type { CrtListEntry, Operation } from '../../../src/protocol/protocol.ts';
 import { Authority } from '../../support/authority.ts';
 import { freePort, haproxyVersions } from '../../support/haproxy.ts';
 import type { TestKeyPair } from '../../support/key-pairs.ts';
@@ -77,7 +78,11 @@ describe.each(haproxyVersions())('TLS operations on HAProxy $version', ({ binary
     });
     expect((await bed.state()).haproxy.workerPid).toBe(pid);
   };
-  const put = (kind: 'cert_set' | 'cert_add' | 'ca_set', file: string, pem: string): Operation => ({
+  const put = (
+    kind: 'cert_set' | 'cert_add' | 'ca_set' | 'ca_add',
+    file: string,
+    pem: string,
+  ): Operation => ({
     ...{ kind, file, digest: sha256(pem) },
   });
 
@@ -98,6 +103,12 @@ describe.each(haproxyVersions())('TLS operations on HAProxy $version', ({ binary
       });
       socket.on('error', reject);
     });
+  /** Whether a client gets an answer with its certificate: else the handshake, or what comes after it, fails. */
+  const accepts = (client: TestKeyPair, name = 'a.example'): Promise<boolean> =>
+    asked(name, client).then(
+      ({ answer }) => answer === '0',
+      () => false,
+    );
   const served = async (name: string): Promise<string> => (await asked(name)).certificate;
 
   test('cert_set: a renewed certificate is served, whether by its name or as the default one', async () => {
@@ -135,17 +146,73 @@ describe.each(haproxyVersions())('TLS operations on HAProxy $version', ({ binary
     await runs({}, [{ kind: 'crtlist_delete', list: LIST, entry: START[1]! }]);
     expect(await served('a.example')).toBe(mark(pairs[0]!));
     expect(await served('b.example')).toBe(mark(pairs[1]!));
+    await runs({}, [{ kind: 'crtlist_delete', list: LIST, entry: second }]);
+    expect(await served('b.example')).toBe(mark(pairs[0]!));
   });
 
   test('ca_set: clients of another authority are accepted, those of the former are not', async () => {
     const client = await other.issue({ names: ['client'] });
     const former = await root.issue({ names: ['client'] });
-    expect((await asked('a.example', former)).answer).toBe('0');
+    expect(await accepts(former)).toBe(true);
     await runs({ 'certs/ca.crt': other.certificate }, [
       put('ca_set', 'certs/ca.crt', other.certificate),
     ]);
-    expect((await asked('a.example', client)).answer).toBe('0');
+    expect(await accepts(client)).toBe(true);
     await expect(asked('a.example', former)).rejects.toThrow(/unknown ca/);
+  });
+
+  test('ca_set: authorities that one command does not carry go in pieces', async () => {
+    const bundle = `${root.certificate}\n`.repeat(30) + other.certificate;
+    const client = await other.issue({ names: ['client'] });
+    expect(await accepts(client)).toBe(false);
+    await runs({ 'certs/ca.crt': bundle }, [put('ca_set', 'certs/ca.crt', bundle)]);
+    expect(await accepts(client)).toBe(true);
+    await runs({ 'certs/ca.crt': root.certificate }, [
+      put('ca_set', 'certs/ca.crt', root.certificate),
+    ]);
+    expect(await accepts(client)).toBe(false);
+  });
+
+  test('ca_add, crtlist_add, ca_remove: a line of its own asks for another authority', async () => {
+    const client = await other.issue({ names: ['client'] });
+    const options = ['ca-file', 'certs/other.crt', 'verify', 'optional'];
+    const entry = { ...line('certs/a.pem', 'b.example'), options };
+    await runs({ 'certs/other.crt': other.certificate }, [
+      put('ca_add', 'certs/other.crt', other.certificate),
+      { kind: 'crtlist_add', list: LIST, entry },
+    ]);
+    expect(await accepts(client, 'b.example')).toBe(true);
+    await runs({}, [
+      { kind: 'crtlist_delete', list: LIST, entry },
+      { kind: 'ca_remove', file: 'certs/other.crt' },
+    ]);
+    expect(await bed.runtime('show ssl ca-file')).not.toContain('other.crt');
+  });
+
+  test('crl_add, crl_set, crl_remove: a client is refused once its certificate is revoked', async () => {
+    const client = await root.issue({ names: ['client'] });
+    const [empty, revoked] = [root.revocations([]), root.revocations([client])];
+    const options = ['ca-file', 'certs/ca.crt', 'crl-file', 'certs/r.crl', 'verify', 'optional'];
+    const entry = { ...line('certs/a.pem', 'b.example'), options };
+    await runs({ 'certs/r.crl': empty }, [
+      put('crl_add', 'certs/r.crl', empty),
+      { kind: 'crtlist_add', list: LIST, entry },
+    ]);
+    expect(await accepts(client, 'b.example')).toBe(true);
+    await runs({ 'certs/r.crl': revoked }, [put('crl_set', 'certs/r.crl', revoked)]);
+    expect(await accepts(client, 'b.example')).toBe(false);
+    await runs({}, [
+      { kind: 'crtlist_delete', list: LIST, entry },
+      { kind: 'crl_remove', file: 'certs/r.crl' },
+    ]);
+    expect(await bed.runtime('show ssl crl-file')).not.toContain('r.crl');
+  });
+
+  test('a new certificate that HAProxy refuses leaves no empty one behind', async () => {
+    const broken = pemOf({ ...pairs[1]!, key: pairs[2]!.key });
+    const outcome = await send({ 'certs/n.pem': broken }, [put('cert_add', 'certs/n.pem', broken)]);
+    expect(outcome.failedOperations).toMatchObject([{ kind: 'cert_add', target: 'certs/n.pem' }]);
+    expect(await bed.runtime('show ssl cert')).not.toContain('n.pem');
   });
 
   test('a file that the worker has not loaded is put there alone', async () => {

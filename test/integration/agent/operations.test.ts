@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { ApplyOutcome, Operation } from '../../../src/protocol/protocol.ts';
+import type { ApplyOutcome } from '../../../src/protocol/answers.ts';
+import type { Operation } from '../../../src/protocol/protocol.ts';
 import { haproxyVersions, waitFor } from '../../support/haproxy.ts';
 import { Bed, planIdOf, sha256, type Files } from './agent-bed.ts';
 

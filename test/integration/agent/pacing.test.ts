@@ -2,7 +2,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { AgentState, Operation } from '../../../src/protocol/protocol.ts';
+import type { AgentState } from '../../../src/protocol/answers.ts';
+import type { Operation } from '../../../src/protocol/protocol.ts';
 import { haproxyVersions, waitFor } from '../../support/haproxy.ts';
 import { Bed, planIdOf, type Files } from './agent-bed.ts';
 

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { ApplyOutcome, Operation } from '../../../src/protocol/protocol.ts';
+import type { ApplyOutcome } from '../../../src/protocol/answers.ts';
+import type { Operation } from '../../../src/protocol/protocol.ts';
 import { haproxyVersions, waitFor } from '../../support/haproxy.ts';
 import { Bed, TOKEN, planIdOf, sha256 } from './agent-bed.ts';
 

@@ -45,7 +45,14 @@ function checker(options: Partial<CheckerOptions> = {}): HaproxyChecker & { tree
   const made = createChecker({ binary: newest.binary, dir: folder(), memoryDir, ...options });
   cleanUp.push(() => made.close());
   const tree = (): string => join(memoryDir, readdirSync(memoryDir)[0] ?? 'nothing', 'tree');
-  return { check: made.check, close: () => made.close(), isolation: made.isolation, tree };
+  return {
+    check: made.check,
+    close: () => made.close(),
+    get isolation() {
+      return made.isolation;
+    },
+    tree,
+  };
 }
 
 const ask = (gate: HaproxyChecker, render: Render): Promise<Checked> =>
@@ -239,6 +246,19 @@ describe('isolation', () => {
     expect(await canary(gate, { port, secret })).toContain('FILE=open SOCKET=open');
     expect(gate.isolation).toMatchObject({ network: false, filesystem: false });
     expect(gate.isolation.detail).toContain('network not cut off, file system not restricted');
+  });
+
+  it('is found out beside everything else, and told from the first check on', async () => {
+    const gate = checker();
+    expect(gate.isolation).toMatchObject({ user: false, detail: 'not yet known' });
+    expect(await verdictOf(gate, makeRender())).toEqual({ result: 'passed' });
+    expect(gate.isolation.detail).toMatch(/^(?:no network|network not cut off), .* memory/);
+  });
+
+  it('leaves no mirror of a checker that is closed before that', async () => {
+    const memoryDir = folder();
+    await checker({ memoryDir }).close();
+    expect(readdirSync(memoryDir)).toEqual([]);
   });
 
   it('passes no environment on', async () => {

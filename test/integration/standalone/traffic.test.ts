@@ -48,57 +48,60 @@ const settled = async (bed: Bed, name: string): Promise<void> => {
   });
 };
 
-describe.each(haproxyVersions())('under constant load on HAProxy $version', ({ binary, version }) => {
-  it('R3, R4, S90: endpoints come, go and move with 0 errors and 0 reloads', async () => {
-    const backends = [await startEcho('one'), await startEcho('two')];
-    const [one, two] = backends;
-    if (one === undefined || two === undefined) throw new Error('there are two');
-    const bed = await underLoad(binary, backends);
-    const { instance, load } = bed;
-    const reloads = await instance.reloads();
+describe.each(haproxyVersions())(
+  'under constant load on HAProxy $version',
+  ({ binary, version }) => {
+    it('R3, R4, S90: endpoints come, go and move with 0 errors and 0 reloads', async () => {
+      const backends = [await startEcho('one'), await startEcho('two')];
+      const [one, two] = backends;
+      if (one === undefined || two === undefined) throw new Error('there are two');
+      const bed = await underLoad(binary, backends);
+      const { instance, load } = bed;
+      const reloads = await instance.reloads();
 
-    instance.write('shop.yaml', serviceOn('shop', [one.port, two.port]));
-    await more(bed, 'two');
-    instance.write('shop.yaml', serviceOn('shop', [two.port]));
-    await more(bed, 'two');
-    await settled(bed, 'one');
-    instance.write('shop.yaml', serviceOn('shop', [one.port]));
-    await more(bed, 'one');
+      instance.write('shop.yaml', serviceOn('shop', [one.port, two.port]));
+      await more(bed, 'two');
+      instance.write('shop.yaml', serviceOn('shop', [two.port]));
+      await more(bed, 'two');
+      await settled(bed, 'one');
+      instance.write('shop.yaml', serviceOn('shop', [one.port]));
+      await more(bed, 'one');
 
-    await bed.stop();
-    expect(load.errors).toStrictEqual([]);
-    expect(await instance.reloads()).toBe(reloads);
-    expect(await instance.metric('haptic_deployments_total', { outcome: 'runtime' })).toBe(3);
-    await Promise.all(backends.map(({ stop }) => stop()));
-  });
-
-  it('R4, T1: a path on a known backend needs no reload; a new backend one before 3.4, and no error', async () => {
-    const backends = [await startEcho('one'), await startEcho('two')];
-    const bed = await underLoad(binary, backends);
-    const { instance, load } = bed;
-    const reloads = await instance.reloads();
-
-    instance.write(
-      'ingress.yaml',
-      rules([HOST, '/', 'shop:80'], ['new.example.com', '/a', 'shop:80']),
-    );
-    await instance.serves('new.example.com', '/a/b', '"one"');
-    expect((await instance.get('new.example.com', '/b')).status).toBe(404);
-    expect(await instance.reloads()).toBe(reloads);
-
-    instance.write('cart-ingress.yaml', [
-      ingress('cart', { rules: [['cart.example.com', '/', 'cart:80']] }),
-    ]);
-    await instance.serves('cart.example.com', '/', '"two"');
-    await more(bed, 'one');
-    await instance.until('the change to be counted', async () => {
-      const runtime = await instance.metric('haptic_deployments_total', { outcome: 'runtime' });
-      return (await instance.reloads()) + runtime === reloads + 2;
+      await bed.stop();
+      expect(load.errors).toStrictEqual([]);
+      expect(await instance.reloads()).toBe(reloads);
+      expect(await instance.metric('haptic_deployments_total', { outcome: 'runtime' })).toBe(3);
+      await Promise.all(backends.map(({ stop }) => stop()));
     });
-    expect(await instance.reloads()).toBe(reloads + Number(version !== '3.4'));
 
-    await bed.stop();
-    expect(load.errors).toStrictEqual([]);
-    await Promise.all(backends.map(({ stop }) => stop()));
-  });
-});
+    it('R4, T1: a path on a known backend needs no reload; a new backend one before 3.4, and no error', async () => {
+      const backends = [await startEcho('one'), await startEcho('two')];
+      const bed = await underLoad(binary, backends);
+      const { instance, load } = bed;
+      const reloads = await instance.reloads();
+
+      instance.write(
+        'ingress.yaml',
+        rules([HOST, '/', 'shop:80'], ['new.example.com', '/a', 'shop:80']),
+      );
+      await instance.serves('new.example.com', '/a/b', '"one"');
+      expect((await instance.get('new.example.com', '/b')).status).toBe(404);
+      expect(await instance.reloads()).toBe(reloads);
+
+      instance.write('cart-ingress.yaml', [
+        ingress('cart', { rules: [['cart.example.com', '/', 'cart:80']] }),
+      ]);
+      await instance.serves('cart.example.com', '/', '"two"');
+      await more(bed, 'one');
+      await instance.until('the change to be counted', async () => {
+        const runtime = await instance.metric('haptic_deployments_total', { outcome: 'runtime' });
+        return (await instance.reloads()) + runtime === reloads + 2;
+      });
+      expect(await instance.reloads()).toBe(reloads + Number(version !== '3.4'));
+
+      await bed.stop();
+      expect(load.errors).toStrictEqual([]);
+      await Promise.all(backends.map(({ stop }) => stop()));
+    });
+  },
+);

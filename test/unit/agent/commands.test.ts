@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { addEntries, proxyCommands } from '../../../agent/haproxy/commands.ts';
 import { lanesOf } from '../../../agent/haproxy/lanes.ts';
+import { lineNumber } from '../../../agent/haproxy/tls-commands.ts';
 import { escapeArgument, isToken } from '../../../agent/haproxy/tokens.ts';
 import { packed, parseInfo, splitReplies } from '../../../agent/haproxy/worker.ts';
 import { LIMITS, type Operation } from '../../../src/protocol/protocol.ts';
@@ -123,4 +124,12 @@ describe('tokens', () => {
   test('what ends a word, a command or begins a payload is escaped', () => {
     expect(escapeArgument('a b;c\\d<<e')).toBe('a\\ b\\;c\\\\d\\<\\<e');
   });
+});
+
+test('a line of a certificate list with options is found as HAProxy shows it, with a null byte behind them', () => {
+  const shown =
+    '# l\ncerts/a.pem:1\ncerts/b.pem:2 [alpn h2,http/1.1\0] b.example\ncerts/b.pem:14 [verify none alpn h2\0] c.example';
+  expect(lineNumber(shown, 'certs/b.pem [alpn h2 verify none] c.example')).toBe('14');
+  expect(lineNumber(shown, 'certs/a.pem')).toBe('1');
+  expect(lineNumber(shown, 'certs/b.pem b.example')).toBeUndefined();
 });

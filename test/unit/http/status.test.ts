@@ -7,7 +7,7 @@ import {
   type Status,
 } from '../../../src/http/status.ts';
 import type { Notification } from '../../../src/ports.ts';
-import type { AgentState, ApplyOutcome } from '../../../src/protocol/protocol.ts';
+import type { AgentState, ApplyOutcome } from '../../../src/protocol/answers.ts';
 import { makeRender } from '../../support/renders.ts';
 import { pod } from '../../support/world.ts';
 

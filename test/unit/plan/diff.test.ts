@@ -344,6 +344,22 @@ describe('diff of maps', () => {
   });
 });
 
+describe('a map that came after the worker was started', () => {
+  test('gets no command: what the worker has loaded cannot name it', () => {
+    const more = (value: string): World =>
+      world({
+        maps: [...world().maps, { path: 'maps/n.map', ordered: false, entries: [['k', value]] }],
+      });
+    const [running, before, after] = [world(), more('1'), more('2')].map((some) =>
+      planOf(some),
+    ) as [Plan, Plan, Plan];
+    const baseline = { ...started(running), applied: before, worker: runtimeState(before) };
+    const set = diff(baseline, after, BASE_CAPABILITIES);
+    expect(set).toMatchObject({ verdict: 'files', operations: [] });
+    expect([...set.changedFiles]).toEqual(['maps/n.map']);
+  });
+});
+
 describe('diff of everything else', () => {
   test.each<readonly [string, World, string]>([
     ['core-changed', world({ core: ['frontend other'] }), 'section core'],

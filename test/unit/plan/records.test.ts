@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { applyOperations } from '../../../src/plan/apply-operations.ts';
@@ -204,6 +205,7 @@ describe('applyOperations', () => {
     { kind: 'map_set', map, key: '__proto__', value: 'v' },
     { kind: 'map_delete', map, key: 'constructor' },
     { kind: 'map_add', map: 'maps/r.map', key: 'x', value: 'v' },
+    { kind: 'map_replace', map: 'maps/none.map', entries: [] },
     { kind: 'backend_publish', backend: 'nowhere' },
     { kind: 'backend_remove', backend: 'fixed' },
     { kind: 'backend_add', backend: 'fixed', profile: 'web', mode: 'http', structure: '' },
@@ -212,11 +214,6 @@ describe('applyOperations', () => {
     { kind: 'crtlist_add', list: 'no.list', entry: { certificate: 'a', options: [], filters: [] } },
   ])('refuses what a worker would refuse: %o', (operation) => {
     expect(() => applyOperations(state, [operation], sha256)).toThrow(OperationError);
-  });
-
-  test('leaves maps alone that came after the worker was started', () => {
-    const operation = { kind: 'map_replace', map: 'maps/none.map', entries: [] } as const;
-    expect(applyOperations(state, [operation], sha256).maps.keys()).toEqual(state.maps.keys());
   });
 
   test('shares what it does not touch', () => {
@@ -271,6 +268,13 @@ describe('a serialised plan', () => {
     ],
   ])('is refused when it is %s', (_, bad) => {
     expect(codeOf(bad)).toBe('plan-format');
+  });
+
+  test('is refused when it was written before plans said which backends are bare', () => {
+    const recorded = new URL('recorded/plan-of-old-records.json', import.meta.url);
+    const old = readFileSync(recorded, 'utf8');
+    expect(() => parsePlan(old, sha256)).toThrow('plan.backends[0].bare is not');
+    expect(codeOf(old)).toBe('plan-format');
   });
 
   test('is refused when it is of another plan than its id says', () => {

@@ -4,12 +4,8 @@ import type { ChangeSet } from '../../../src/plan/change-set.ts';
 import { diff } from '../../../src/plan/diff.ts';
 import { runtimeState } from '../../../src/plan/runtime-state.ts';
 import { serialisePlan } from '../../../src/plan/serialise.ts';
-import {
-  OPERATION_KINDS,
-  type AgentState,
-  type ApplyOutcome,
-  type Roles,
-} from '../../../src/protocol/protocol.ts';
+import type { AgentState, ApplyOutcome, Roles } from '../../../src/protocol/answers.ts';
+import { OPERATION_KINDS } from '../../../src/protocol/protocol.ts';
 import type { Render } from '../../../src/render/render.ts';
 import { fileDigests, type PodKnowledge } from '../../../src/sinks/decide.ts';
 import {

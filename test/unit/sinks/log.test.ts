@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { GatePhase, Verdict } from '../../../src/gate/verdict.ts';
 import type { Notification, NotificationOf } from '../../../src/ports.ts';
-import type { AgentState } from '../../../src/protocol/protocol.ts';
+import type { AgentState } from '../../../src/protocol/answers.ts';
 import type { Problem } from '../../../src/snapshot/problem.ts';
 import { createLog } from '../../../src/sinks/log.ts';
 import { makeRender } from '../../support/renders.ts';

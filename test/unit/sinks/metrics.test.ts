@@ -3,7 +3,7 @@ import { of } from 'rxjs';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { initialStatus, statusStep } from '../../../src/http/status.ts';
 import type { Notification, NotificationOf } from '../../../src/ports.ts';
-import type { OutcomeKind } from '../../../src/protocol/protocol.ts';
+import type { OutcomeKind } from '../../../src/protocol/answers.ts';
 import type { Render } from '../../../src/render/render.ts';
 import { createChangeLatency } from '../../../src/sinks/change-latency.ts';
 import { createMetrics } from '../../../src/sinks/metrics.ts';
@@ -211,6 +211,19 @@ describe('metrics (S23, R17)', () => {
     expect(text).toContain('haptic_reverts_total 1\n');
     expect(text).toContain('haptic_gate_checks_total{verdict="refused"} 1\n');
     expect(text).toContain('haptic_gate_check_duration_seconds_sum 0.02\n');
+  });
+
+  it("S23: say what confines the gate's checks, and nothing before that is known", async () => {
+    const registry = new Registry();
+    const parts = { network: true, filesystem: false, user: true, memory: true };
+    let status = initialStatus('2026-01-01T00:00:00Z');
+    createMetrics(registry, () => status);
+    expect(await registry.metrics()).not.toContain('haptic_gate_isolation{');
+    status = { ...status, facts: { checkerIsolation: { ...parts, detail: '' } } };
+    const text = await registry.metrics();
+    expect(text).toContain('haptic_gate_isolation{part="network"} 1\n');
+    expect(text).toContain('haptic_gate_isolation{part="filesystem"} 0\n');
+    expect(text).toContain('haptic_gate_isolation{part="memory"} 1\n');
   });
 
   it('S23: exist at 0 before the first failure, and for a kind of object from its first write on', async () => {
