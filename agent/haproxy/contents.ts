@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Digest } from '../../src/protocol/protocol.ts';
+import { LIMITS, type Digest } from '../../src/protocol/protocol.ts';
 
 /**
  * Lines of an owned file, as a payload carries them: without empty ones, which would end it.
@@ -12,7 +12,7 @@ import type { Digest } from '../../src/protocol/protocol.ts';
 export type ReadContent = (path: string, digest: Digest) => Promise<readonly string[]>;
 
 /** More than any command carries, in bytes. */
-const MOST = 1024 * 1024;
+const MOST = LIMITS.tlsFileBytes;
 
 /** Reads files below a directory, without following a link at their end. Errors name no content. */
 export const contentsBelow =

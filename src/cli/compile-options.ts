@@ -15,7 +15,7 @@ export const COMPILE_OPTIONS: Readonly<Record<string, Option>> = {
   'haproxy-version': {
     type: 'string',
     value: 'X.Y',
-    help: 'render for this HAProxy (default: the one there is, else 3.0)',
+    help: 'render and judge for this HAProxy (default: the one there is, else 3.0)',
   },
   'http-port': { type: 'string', value: 'PORT', help: 'plain HTTP (default: as configured)' },
   'https-port': { type: 'string', value: 'PORT', help: 'HTTPS (default: as configured)' },

@@ -21,9 +21,12 @@ export const diffCommand: Command = {
     const before = await renderDirectory(positionals[0] ?? '', options);
     const after = await renderDirectory(positionals[1] ?? '', options);
     const problems = [...before.problems, ...after.problems];
-    const changes = before.render && after.render && changesBetween(before.render, after.render);
+    const { haproxyVersion } = options;
+    const changes =
+      before.render && after.render && changesBetween(before.render, after.render, haproxyVersion);
     if (values['output'] === 'json') {
-      terminal.out(toldAsJson({ ...(changes && plainly(changes)), problems }));
+      const told = changes && { haproxyVersion, ...plainly(changes) };
+      terminal.out(toldAsJson({ ...told, problems }));
     } else {
       tellProblems(problems, terminal);
       if (changes !== undefined) terminal.out(asText(changes));
@@ -32,12 +35,12 @@ export const diffCommand: Command = {
   },
 };
 
-const changesBetween = (from: ReceivedRender, to: ReceivedRender): ChangeSet => {
+const changesBetween = (from: ReceivedRender, to: ReceivedRender, haproxy: string): ChangeSet => {
   const before = parsePlan(from.serialisedPlan, sha256);
   return diff(
     { applied: before, running: before, worker: runtimeState(before), workerOperations: 0 },
     parsePlan(to.serialisedPlan, sha256),
-    BASE_CAPABILITIES,
+    { ...BASE_CAPABILITIES, haproxy },
   );
 };
 

@@ -1,6 +1,6 @@
 /**
- * What changes without a reload, and from which HAProxy version on. `diff` asks this table, docs/reload-free.md is written from
- * it, and each row that says a version has a test on that version which reads the effect back by a request.
+ * What changes without a reload, and from which HAProxy version on. `diff` asks this table for versions, docs/reload-free.md is
+ * written from it, and test/integration/plan/reload-free.test.ts has a scenario for each row and version.
  */
 
 /** One kind of change. */
@@ -72,7 +72,8 @@ export const RELOAD_FREE = {
     change: 'a backend that is gone',
     since: '3.4',
     condition: 'it is dynamic and says nothing but mode, balance, hash-type and servers',
-    otherwise: 'del backend exists from 3.4 on and refuses backends that own other things',
+    otherwise:
+      'del backend exists from 3.4 on and refuses backends with a stick table, for example',
   },
   'backend-structure': {
     change: 'profile, mode, balance, hash-type or the other lines of a backend',
@@ -97,7 +98,13 @@ export const RELOAD_FREE = {
     otherwise: 'it does not fit into a command',
   },
   'ca-file': {
-    change: 'content of a file of certificate authorities or of a revocation list',
+    change: 'content of a file of certificate authorities',
+    since: '3.0',
+    condition: 'the file has at most 1 MiB',
+    otherwise: 'it is not sent in pieces any more',
+  },
+  'crl-file': {
+    change: 'content of a revocation list',
     since: '3.0',
     condition: 'the file has at most 11 KiB',
     otherwise: 'it does not fit into a command',

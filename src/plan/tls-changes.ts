@@ -26,8 +26,9 @@ export const NO_TLS: TlsChanges = { files: [], adds: [], deletes: [], removes: [
 
 /** Part of a command line that its words need. */
 const COMMAND_BYTES = 1_024;
-/** Largest file, in bytes, that one command carries. */
+/** Largest file, in bytes, that one command carries; authorities go in pieces. */
 const FILE_BYTES = LIMITS.commandLineBytes - COMMAND_BYTES;
+const AUTHORITIES_BYTES = LIMITS.tlsFileBytes;
 
 type Part = Pick<RuntimeState, 'backends' | 'files' | 'crtLists'>;
 
@@ -141,9 +142,10 @@ function send(file: PlanFile, what: 'add' | 'set', { changes, reasons }: FileCha
   else reasons.add('unsupported-operation', `file ${file.path}: ${obstacle}`);
 }
 
-const fileObstacle = ({ path, size }: PlanFile): string | undefined => {
+const fileObstacle = ({ path, kind, size }: PlanFile): string | undefined => {
   if (!isPlainWord(path)) return 'its path cannot be sent in a command';
-  return size > FILE_BYTES ? `${size} bytes are too many for one command` : undefined;
+  const most = kind === 'ca' ? AUTHORITIES_BYTES : FILE_BYTES;
+  return size > most ? `${size} bytes are too many for commands` : undefined;
 };
 
 const fileOperation = (file: PlanFile, what: 'add' | 'set'): TlsFileOperation => ({

@@ -25,6 +25,8 @@ export const LIMITS = {
   pathBytes: 255,
   operations: 8_000,
   commandLineBytes: 12 * 1024,
+  /** Largest TLS file that goes to a worker by commands. */
+  tlsFileBytes: 1024 * 1024,
   /** Options, and server names, of one line of a certificate list. */
   crtListWords: 256,
   commandTimeoutMs: 5_000,

@@ -79,7 +79,7 @@ describe.each(haproxyVersions())('TLS operations on HAProxy $version', ({ binary
     expect((await bed.state()).haproxy.workerPid).toBe(pid);
   };
   const put = (
-    kind: 'cert_set' | 'cert_add' | 'ca_set' | 'ca_add',
+    kind: Extract<Operation, { readonly file: string; readonly digest: string }>['kind'],
     file: string,
     pem: string,
   ): Operation => ({

@@ -166,15 +166,19 @@ describe('haptic diff', () => {
     expect(out).toContain('\nfile haproxy.cfg\n');
   });
 
-  it('R3: a new backend needs a reload, with the reason', async () => {
+  it.each([
+    ['3.0', /^verdict: reload\nreload because .*cart.* \(backend-added\)\n/],
+    ['3.4', /^verdict: runtime\noperation backend_add .*cart/],
+  ])('R3: a new backend, for HAProxy %s', async (version, told) => {
     const more = [
       service('cart'),
       slice('cart'),
       ingress('cart', { rules: [['c.example.com', '/', 'cart:80']] }),
     ];
-    const { status, out } = await between(web('10.0.0.1'), [...web('10.0.0.1'), ...more]);
+    const after = [...web('10.0.0.1'), ...more];
+    const { status, out } = await between(web('10.0.0.1'), after, '--haproxy-version', version);
     expect(status).toBe(0);
-    expect(out).toMatch(/^verdict: reload\nreload because .*cart.* \(.+\)\n/);
+    expect(out).toMatch(told);
   });
 
   it('P3: nothing differs from itself', async () => {
@@ -186,6 +190,7 @@ describe('haptic diff', () => {
     const { out } = await between(web('10.0.0.1'), web('10.0.0.2'), '--output', 'json');
     const changes = JSON.parse(out) as Record<string, unknown>;
     expect(changes).toMatchObject({
+      haproxyVersion: '3.4',
       verdict: 'runtime',
       reasons: [],
       changedFiles: ['haproxy.cfg'],
