@@ -1,7 +1,7 @@
 import type { Operation } from '../protocol/protocol.ts';
 import type { Capabilities, RuntimeState } from './change-set.ts';
 import { isName } from './command-line.ts';
-import { sortedDifferences, type MerkleMap } from './merkle-map.ts';
+import { sortedDifferences } from './merkle-map.ts';
 import type { Backend, Profile } from './plan.ts';
 import { isReloadFree } from './reload-free.ts';
 import { sameStructure } from './runtime-state.ts';
@@ -28,8 +28,6 @@ export interface BackendChange extends ServerChanges {
 
 /** What a worker and its files make possible. */
 export interface BackendContext extends ServerContext {
-  /** As the worker loaded them. */
-  readonly profiles: MerkleMap<Profile>;
   readonly capabilities: Capabilities;
 }
 

@@ -123,8 +123,9 @@ export const profileRecord = (
   { text, ...declared }: Omit<Profile, 'digest'> & { readonly text: Digest },
   digest: DigestFunction,
 ): Profile => {
-  const { name, mode = null, balance = null, hashType = null } = declared;
-  return { ...declared, digest: digest(encode('profile', [name, text, mode, balance, hashType])) };
+  const { name, mode = null, balance = null, hashType = null, defaultServer = false } = declared;
+  const parts = [name, text, mode, balance, hashType, defaultServer];
+  return { ...declared, digest: digest(encode('profile', parts)) };
 };
 
 /** One entry of a map, ordered or not. Any strings: what HAProxy cannot carry is found by the diff. */

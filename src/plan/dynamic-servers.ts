@@ -3,7 +3,7 @@
  * supported. A word that is not listed here is never sent: its server comes with a reload.
  */
 import { fitsOneLine, isPlainWord } from './command-line.ts';
-import type { Backend, Plan, Server } from './plan.ts';
+import type { Backend, Plan, Profile, Server } from './plan.ts';
 import { isTlsFile } from './runtime-state.ts';
 
 const FLAGS: ReadonlySet<string> = new Set([
@@ -141,10 +141,18 @@ const hasStablePlace = ({ keywords }: Server): boolean => {
  *
  * @param before as the worker holds it
  * @param after as it shall be; of equal structure
+ * @param profile that both build on, as the worker loaded it
  */
-export function membershipObstacle(before: Backend, after: Backend): string | undefined {
+export function membershipObstacle(
+  before: Backend,
+  after: Backend,
+  profile: Profile | undefined,
+): string | undefined {
   const fixed = [after, before].find((backend) => !backend.dynamic);
   if (fixed !== undefined) return fixed.structuralReason ?? 'the backend is not dynamic';
+  if (profile?.defaultServer === true) {
+    return `the default-server line of its profile ${profile.name} does not count for servers added at run time`;
+  }
   if (!takesAnyWeight(after)) return `balance ${after.balance} takes no servers at run time`;
   const servers = [...before.servers, ...after.servers];
   if (isHashed(after) && !servers.every(hasStablePlace)) {

@@ -77,6 +77,7 @@ const DOCUMENT = record({
       mode: optional(oneOf('http', 'tcp')),
       balance: optional(string),
       hashType: optional(string),
+      defaultServer: optional(oneOf(true)),
     }),
   ),
   backends: list(

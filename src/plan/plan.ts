@@ -40,6 +40,8 @@ export interface Profile {
   readonly mode?: 'http' | 'tcp';
   readonly balance?: string;
   readonly hashType?: string;
+  /** It has a `default-server` line, which counts for servers of the file and not for those added at run time. */
+  readonly defaultServer?: true;
   readonly digest: Digest;
 }
 

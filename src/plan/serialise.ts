@@ -61,11 +61,19 @@ export function serialisePlan(plan: Plan): string {
   return JSON.stringify(document);
 }
 
-const writeProfile = ({ name, mode, balance, hashType, digest }: Profile): Profile => ({
+const writeProfile = ({
+  name,
+  mode,
+  balance,
+  hashType,
+  defaultServer,
+  digest,
+}: Profile): Profile => ({
   ...{ name, digest },
   ...(mode === undefined ? {} : { mode }),
   ...(balance === undefined ? {} : { balance }),
   ...(hashType === undefined ? {} : { hashType }),
+  ...(defaultServer === undefined ? {} : { defaultServer }),
 });
 
 /** Names every member, so that the text does not depend on how the record was put together. */

@@ -26,6 +26,8 @@ export interface ServerContext {
   readonly reasons: ReloadReasons;
   /** TLS files that can be put into the worker before its servers; absent: only what it has loaded. */
   readonly files?: Plan['files'];
+  /** As the worker loaded them. */
+  readonly profiles: Plan['profiles'];
 }
 
 /**
@@ -35,11 +37,11 @@ export interface ServerContext {
 export function serverChanges(
   before: Backend,
   after: Backend,
-  { reasons, files }: ServerContext,
+  { reasons, files, profiles }: ServerContext,
 ): ServerChanges {
   const changes: ServerChanges = { adds: [], updates: [], raises: [], lowers: [], removes: [] };
   const pairs = pairServers(before.servers, after.servers);
-  const membership = membershipObstacle(before, after);
+  const membership = membershipObstacle(before, after, profiles.get(after.profile));
   let blocked = false;
   for (const [old, server] of pairs) {
     const obstacle = obstacleOf({ old, server, before, membership, files });

@@ -160,6 +160,7 @@ const declaredBy = (lines: readonly string[]): Omit<Profile, 'name' | 'digest'> 
     ...(mode === 'http' || mode === 'tcp' ? { mode } : {}),
     ...(balance === undefined ? {} : { balance }),
     ...(hashType === undefined ? {} : { hashType }),
+    ...(value('default-server') === undefined ? {} : { defaultServer: true as const }),
   };
 };
 

@@ -58,8 +58,17 @@ export const declareProfile = ({ positional }: Arguments, { cell, out: { via } }
   const out = new Writer(via);
   out.write(`defaults ${name}\n${lines(sets)}`, place);
   out.writeText(body, place);
-  return new Profile({ name, ...(overrides(body.value, sets) ? {} : sets) }, out.text());
+  const facts = {
+    name,
+    ...(overrides(body.value, sets) ? {} : sets),
+    ...(DEFAULT_SERVER.test(body.value) && { defaultServer: true as const }),
+  };
+  return new Profile(facts, out.text());
 };
+
+/** Counts for the servers of the file; those that are added at run time do not inherit it, on any version. */
+const DEFAULT_SERVER = /^\s*default-server\s/m;
+const NOT_INHERITED = 'its default-server line does not count for servers added at run time';
 
 /** Whether the body sets something else than what was declared: what comes later counts. */
 const overrides = (body: string, sets: Omit<ProfileFacts, 'name'>): boolean => {
@@ -107,13 +116,16 @@ export const declareBackend = ({ positional }: Arguments, run: Run): Text => {
   out.write(servers.map(serverLine).join(''), place);
   out.write('\n', place);
   const text = out.chunk(cell.object);
-  const reason = optionalString(members['structuralReason'], 'backend().structuralReason');
+  const inherits = DEFAULT_SERVER.test(own);
+  const reason = inherits
+    ? NOT_INHERITED
+    : optionalString(members['structuralReason'], 'backend().structuralReason');
   const backend = {
     ...record,
     structure: cell.digest(head + own),
     bare: own === '',
     text: cell.digest(chunkText(text)),
-    dynamic: booleanArgument(members['dynamic'], 'backend().dynamic', true),
+    dynamic: booleanArgument(members['dynamic'], 'backend().dynamic', true) && !inherits,
     ...(reason === undefined ? {} : { structuralReason: reason }),
     servers,
   };

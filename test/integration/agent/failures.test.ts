@@ -86,6 +86,7 @@ describe('an agent when things fail', () => {
     expect((await bed.apply({ files: second, mode: 'auto', reload: true })).outcome).toBe(
       'scheduled',
     );
+    await bed.state(true); // it is written down; killed before, only the controller leads out of what is unknown
     await bed.agent.kill('SIGKILL');
     await sleep(1_100);
     await bed.startHaproxy();

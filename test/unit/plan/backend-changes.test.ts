@@ -43,6 +43,30 @@ const both = (added: WorldBackend): World =>
     ],
   });
 
+describe('servers of a profile with a default-server line', () => {
+  const inheriting = (servers: readonly Server[], backends: readonly WorldBackend[] = []): World =>
+    world({
+      profiles: { web: ['mode http', 'balance roundrobin', 'default-server maxconn 7'] },
+      backends: [backend('shop', { servers }), ...backends],
+    });
+  const [one, two] = [server, { ...server, name: 'b' }];
+
+  test.each([
+    ['come', inheriting([one]), inheriting([one, two])],
+    ['go', inheriting([one, two]), inheriting([one])],
+    ['come with their backend', inheriting([one]), inheriting([one], [backend('new')])],
+  ])('%s with a reload: at run time they would not inherit it (P2)', (_, before, after) => {
+    const { verdict, reasons } = change(before, after);
+    expect(verdict).toBe('reload');
+    expect(reasons[0]?.message).toContain('default-server line of its profile web');
+  });
+
+  test('move and change their weight without one', () => {
+    const moved = { ...one, address: '10.0.0.9', weight: 1 };
+    expect(change(inheriting([one]), inheriting([moved])).verdict).toBe('runtime');
+  });
+});
+
 describe('a backend that comes (P5)', () => {
   test('has its servers and is published before a map leads to it', () => {
     const set = change(world(), both(backend('new')));

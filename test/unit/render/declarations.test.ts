@@ -150,6 +150,32 @@ describe('backends', () => {
 {{ backend({ name: b.name, mode: b.mode, profile: "p", balance: "hdr(host)", hashType: "consistent", servers: b.servers, body: body, dynamic: false, structuralReason: "why" }) }}
 {% endcells %}`;
 
+  test('with a default-server line take no servers at run time, which would not inherit it', () => {
+    const model = backendModel('web', [server('s', '10.0.0.1', 80)]);
+    const backends = PersistentMap.from([['key', model] as const]);
+    const declared = `${HEAD}{% set common %}
+    default-server check
+{% endset %}
+{{ profile({ name: "p", mode: "http", body: common }) }}
+{% cells b in routes.backends %}
+{% set own %}
+    default-server maxconn 7
+{% endset %}
+{{ backend({ name: b.name, profile: "p", servers: b.servers, body: own }) }}
+{% endcells %}`;
+    const result = runSteps(
+      engineOf({ main: declared }, () => ({ hosts: PersistentMap.EMPTY, backends })),
+      EMPTY_SNAPSHOT,
+    );
+    if (!result.ok) throw new Error(JSON.stringify(result.failure.problems));
+    const { plan } = result.render;
+    expect(plan.profiles.get('p')).toMatchObject({ mode: 'http', defaultServer: true });
+    expect(plan.backends.get('web')).toMatchObject({
+      ...{ dynamic: false, bare: false },
+      structuralReason: 'its default-server line does not count for servers added at run time',
+    });
+  });
+
   const renderBackends = (...models: readonly BackendModel[]) => {
     const backends = PersistentMap.from(models.map((one, index) => [`key-${index}`, one]));
     return runSteps(
