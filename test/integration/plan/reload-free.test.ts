@@ -4,11 +4,10 @@
  */
 import { X509Certificate } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, request, type Server as HttpServer } from 'node:http';
+import { createServer, type Server as HttpServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { connect } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ChangeSet, ReloadReason } from '../../../src/plan/change-set.ts';
 import { diff } from '../../../src/plan/diff.ts';
@@ -22,6 +21,7 @@ import { haproxyVersions, startHaproxy, waitFor } from '../../support/haproxy.ts
 import type { TestKeyPair } from '../../support/key-pairs.ts';
 import { filesOf, planOf, type World, type WorldBackend } from '../../support/plan-world.ts';
 import { capabilitiesOn } from '../../support/tls-plans.ts';
+import { WorkerClient } from '../../support/worker-client.ts';
 
 const CORE = [
   'frontend entry',
@@ -124,70 +124,18 @@ const world = ({ files = {}, lines = LINES, ...change }: Change = {}): World => 
   ...change,
 });
 
-/** What clients see of a worker. */
-class Client {
-  readonly dir: string;
-
-  constructor(dir: string) {
-    this.dir = dir;
-  }
-
-  /** Status, or the body of a 200. */
-  ask(route = 'shop', path = '/'): Promise<string> {
-    return new Promise((resolve, reject) => {
-      const options = { socketPath: join(this.dir, 'web.sock'), path, agent: false };
-      request({ ...options, headers: { 'x-route': route } }, (response) => {
-        let body = '';
-        response.setEncoding('utf8').on('data', (part: string) => (body += part));
-        response.on('end', () =>
-          resolve(response.statusCode === 200 ? body : String(response.statusCode)),
-        );
-      })
-        .on('error', reject)
-        .end();
-    });
-  }
-
-  /** Every answer of so many requests, each once. */
-  async answers(route = 'shop'): Promise<readonly string[]> {
-    const all = new Set<string>();
-    for (let count = 0; count < 6; count += 1) all.add(await this.ask(route));
-    return [...all].sort();
-  }
-
-  /** Fingerprint of the certificate that is served, and the error that HAProxy finds with the client's own; 0: none. */
-  shake(servername: string, own?: TestKeyPair): Promise<{ served: string; error: string }> {
-    return new Promise((resolve, reject) => {
-      const keys = own === undefined ? {} : { cert: own.certificate, key: own.key };
-      const path = join(this.dir, 'tls.sock');
-      const socket = connect({ path, servername, rejectUnauthorized: false, ...keys }, () => {
-        const served = socket.getPeerCertificate().fingerprint256;
-        let text = '';
-        socket.on('data', (part: Buffer) => (text += part.toString()));
-        socket.on('end', () => resolve({ served, error: text.split('\r\n\r\n')[1] ?? '' }));
-        socket.write('GET / HTTP/1.0\r\n\r\n');
-      });
-      socket.on('error', reject);
-    });
-  }
-
-  async served(name: string): Promise<string> {
-    return (await this.shake(name)).served;
-  }
-}
-
 interface Scenario {
   readonly before?: Change;
   readonly after: Change;
   /** What a client sees; the same must not hold before. Absent: nothing, for files that nobody reads now. */
-  readonly effect?: (client: Client) => Promise<void>;
+  readonly effect?: (client: WorkerClient) => Promise<void>;
   /** Why it needs a reload where no command does it. */
   readonly cause?: ReloadReason['cause'];
 }
 
 const answersAre =
   (...answers: readonly string[]) =>
-  async (one: Client): Promise<void> => {
+  async (one: WorkerClient): Promise<void> => {
     expect(await one.answers()).toEqual(answers);
   };
 const both = (change: Partial<Server> = {}): readonly WorldBackend[] => [
@@ -339,7 +287,7 @@ describe.each(haproxyVersions())(
         writeFileSync(options, `global\n    default-path origin ${dir}\n    maxconn 200\n`);
         const args = ['-f', join(dir, 'haproxy.cfg'), '-dr'];
         const worker = await startHaproxy({ binary, dir, configFile: options, args });
-        const one = new Client(dir);
+        const one = new WorkerClient(dir);
         if (effect !== undefined) await expect(effect(one)).rejects.toThrow();
         write(dir, now);
         await executeOperations({ ...worker, dir }, operations);
