@@ -1,4 +1,4 @@
-import { LIMITS, type CrtListEntry, type Operation } from '../../src/protocol/protocol.ts';
+import { LIMITS, type Operation } from '../../src/protocol/protocol.ts';
 import type { Command } from './worker.ts';
 
 /** Operations on certificates, certificate authorities and revocation lists. */
@@ -80,10 +80,6 @@ export const deleteTls = (kind: TlsKind, name: string): Command => ({
   accept: /deleted!$/,
   tolerate: /in use, can't be deleted|doesn't exist/,
 });
-
-/** A line of a certificate list: as it stands in the file. */
-export const crtListLine = ({ certificate, options, filters }: CrtListEntry): string =>
-  [certificate, ...(options.length === 0 ? [] : [`[${options.join(' ')}]`]), ...filters].join(' ');
 
 export const addLine = (list: string, line: string): Command => ({
   line: `add ssl crt-list ${list}`,

@@ -1,3 +1,4 @@
+import { crtListLine } from '../../src/protocol/crt-list.ts';
 import type { CrtListOperation } from '../../src/protocol/protocol.ts';
 import { messageOf } from '../failures.ts';
 import type { ReadContent } from './contents.ts';
@@ -6,7 +7,6 @@ import {
   abortTls,
   addLine,
   commitTls,
-  crtListLine,
   deleteLine,
   deleteTls,
   lineNumber,

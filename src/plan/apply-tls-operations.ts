@@ -1,5 +1,6 @@
+import { crtListLine } from '../protocol/crt-list.ts';
 import type { CrtListOperation, FileKind, TlsFileOperation } from '../protocol/protocol.ts';
-import { crtLine, crtLineText, crtList, planFile } from './build.ts';
+import { crtLine, crtList, planFile } from './build.ts';
 import type { RuntimeState } from './change-set.ts';
 import { OperationError } from './operation-error.ts';
 import type { CrtLine, CrtList, DigestFunction, PlanFile } from './plan.ts';
@@ -46,7 +47,7 @@ export class TlsEdits {
   applyToList(operation: CrtListOperation): void {
     const { list: path, entry, kind } = operation;
     const open = this.#find(operation);
-    const key = crtLineText(entry);
+    const key = crtListLine(entry);
     const present =
       (open.changes.has(key) ? open.changes.get(key) : open.list.lines.get(key)) !== undefined;
     if (present === (kind === 'crtlist_add')) {

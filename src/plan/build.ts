@@ -1,4 +1,5 @@
 import { byCodeUnits } from '../cells/persistent-map.ts';
+import { crtListLine } from '../protocol/crt-list.ts';
 import type { CrtListEntry, Digest } from '../protocol/protocol.ts';
 import { merkleMapOf, type MerkleMap } from './merkle-map.ts';
 import type {
@@ -197,10 +198,6 @@ export const crtLine = (input: CrtListEntry, digest: DigestFunction): CrtLine =>
   };
 };
 
-/** The line as it stands in the file, without its end. */
-export const crtLineText = ({ certificate, options, filters }: CrtListEntry): string =>
-  [certificate, ...(options.length === 0 ? [] : [`[${options.join(' ')}]`]), ...filters].join(' ');
-
 /** Key of a line that stands in its list for this time, counted from 1. */
 export const crtLineKey = (text: string, time: number): string =>
   time === 1 ? text : `${text}#${time}`;
@@ -212,7 +209,7 @@ export function crtLines(
 ): ReadonlyMap<string, CrtLine> {
   const lines = new Map<string, CrtLine>();
   for (const entry of entries) {
-    const text = crtLineText(entry);
+    const text = crtListLine(entry);
     let time = 1;
     while (lines.has(crtLineKey(text, time))) time += 1;
     lines.set(crtLineKey(text, time), crtLine(entry, digest));

@@ -22,7 +22,6 @@ import {
 import { emptyMap, type Committed, type CommittedMap } from './committed.ts';
 import type { DeclaredFile } from './language/effects.ts';
 import type { ClaimUpdate } from './ledger.ts';
-import type { RenderedFile } from './render.ts';
 import { filePath } from './language/render-paths.ts';
 import { NO_LINES, type LineBlock, type Lines } from './lines.ts';
 import { claimSlices, eachSliced, withSlices } from './slices.ts';
@@ -262,17 +261,9 @@ const listFile = (path: string, lines: Lines): DeclaredFile => ({
 export const declaredClaims = (updates: Updates): readonly ClaimUpdate<DeclaredFile>[] =>
   claimUpdates(updates, ({ files }) => files.map((file) => [file.path, file] as const));
 
-/** The record of a file and the file itself. */
+/** The record of a file. */
 export const fileRecord = (
   { path, kind, content, reloadOnChange }: DeclaredFile,
   { digest, digests }: FileContext,
-): { readonly record: PlanFile; readonly file: RenderedFile } => ({
-  record: planFile(
-    {
-      ...{ path, kind, size: content.size, reloadOnChange },
-      text: digests.of(content, kind === 'crt-list' ? path : undefined),
-    },
-    digest,
-  ),
-  file: { path, kind, text: content },
-});
+): PlanFile =>
+  planFile({ path, kind, size: content.size, reloadOnChange, text: digests.of(content) }, digest);

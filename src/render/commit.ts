@@ -178,10 +178,10 @@ function* commitFiles(
   const files = new Map<string, RenderedFile | undefined>();
   const records = new Map<string, PlanFile | undefined>();
   yield* eachSliced(touched, ([path, file]) => {
-    const made = file === undefined ? undefined : fileRecord(file, context);
     // A certificate list has a record of its own.
-    records.set(path, file?.kind === 'crt-list' ? undefined : made?.record);
-    files.set(path, made?.file);
+    const isPlain = file !== undefined && file.kind !== 'crt-list';
+    records.set(path, isPlain ? fileRecord(file, context) : undefined);
+    files.set(path, file && { path, kind: file.kind, text: file.content });
   });
   return {
     records: yield* withSlices(before.planFiles, records),

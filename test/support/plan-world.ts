@@ -7,7 +7,6 @@ import {
   backendRecord,
   buildPlan,
   crtLines,
-  crtLineText,
   crtList,
   mapEntries,
   planFile,
@@ -25,6 +24,7 @@ import type {
   Profile,
   Server,
 } from '../../src/plan/plan.ts';
+import { crtListLine } from '../../src/protocol/crt-list.ts';
 import type { CrtListEntry, FileKind } from '../../src/protocol/protocol.ts';
 
 export const sha256: DigestFunction = (text) => createHash('sha256').update(text).digest('hex');
@@ -123,7 +123,7 @@ export const mapText = (map: WorldMap): string =>
     .join('');
 
 const listText = ({ lines }: WorldList): string =>
-  lines.map((line) => `${crtLineText(line)}\n`).join('');
+  lines.map((line) => `${crtListLine(line)}\n`).join('');
 
 /** Every file of a pod by path. */
 export const filesOf = (world: World): ReadonlyMap<string, string> =>

@@ -13,7 +13,7 @@ const rowOf = ([id, row]: readonly [string, ReloadFreeRow]): string => {
 
 const page = `# What changes without a reload
 
-Written from \`src/plan/reload-free.ts\`, the table that the controller itself asks: \`npx vitest run --config
+Written from \`src/plan/reload-free.ts\`, the table that the controller asks what a version takes: \`npx vitest run --config
 test/vitest.config.ts test/unit/docs/reload-free-docs.test.ts -u\` writes this page anew. \`haptic diff\` names the reason whenever
 a change needs a reload.
 
