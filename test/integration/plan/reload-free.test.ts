@@ -3,11 +3,8 @@
  * a real worker, and a request or a handshake sees the effect. On versions that do not, the difference says why.
  */
 import { X509Certificate } from 'node:crypto';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server as HttpServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ChangeSet, ReloadReason } from '../../../src/plan/change-set.ts';
 import { diff } from '../../../src/plan/diff.ts';
@@ -17,11 +14,12 @@ import { runtimeState } from '../../../src/plan/runtime-state.ts';
 import type { CrtListEntry } from '../../../src/protocol/protocol.ts';
 import { Authority } from '../../support/authority.ts';
 import { executeOperations } from '../../support/execute-operations.ts';
-import { haproxyVersions, startHaproxy, waitFor } from '../../support/haproxy.ts';
+import { haproxyVersions, waitFor } from '../../support/haproxy.ts';
 import type { TestKeyPair } from '../../support/key-pairs.ts';
-import { filesOf, planOf, type World, type WorldBackend } from '../../support/plan-world.ts';
+import { planOf, type World, type WorldBackend } from '../../support/plan-world.ts';
 import { capabilitiesOn } from '../../support/tls-plans.ts';
 import { WorkerClient } from '../../support/worker-client.ts';
+import { startWorld, writeWorld } from '../../support/world-process.ts';
 
 const CORE = [
   'frontend entry',
@@ -68,10 +66,8 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => echo.listen(0, '0.0.0.0', resolve));
 });
 
-const folders: string[] = [];
 afterAll(() => {
   echo.close().closeAllConnections();
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
 const server = (name: string, change: Partial<Server> = {}): Server => ({
@@ -260,13 +256,6 @@ const changes = ([before, after]: readonly [World, World], haproxy: string): Cha
   return diff({ ...roles, workerOperations: 0 }, planOf(after), capabilitiesOn(haproxy));
 };
 
-const write = (dir: string, some: World): void => {
-  for (const [path, text] of filesOf(some)) {
-    mkdirSync(dirname(join(dir, path)), { recursive: true });
-    writeFileSync(join(dir, path), text);
-  }
-};
-
 const ids = Object.keys(RELOAD_FREE) as ReloadFreeId[];
 
 describe.each(haproxyVersions())(
@@ -280,17 +269,11 @@ describe.each(haproxyVersions())(
         const { verdict, operations, reasons } = changes([old, now], version);
         expect(reasons).toEqual([]);
         expect(verdict).toBe(effect === undefined ? 'files' : 'runtime');
-        const dir = mkdtempSync(join(tmpdir(), 'rf-'));
-        folders.push(dir);
-        write(dir, old);
-        const options = join(dir, 'global.cfg');
-        writeFileSync(options, `global\n    default-path origin ${dir}\n    maxconn 200\n`);
-        const args = ['-f', join(dir, 'haproxy.cfg'), '-dr'];
-        const worker = await startHaproxy({ binary, dir, configFile: options, args });
-        const one = new WorkerClient(dir);
+        const worker = await startWorld(binary, old);
+        const one = new WorkerClient(worker.dir);
         if (effect !== undefined) await expect(effect(one)).rejects.toThrow();
-        write(dir, now);
-        await executeOperations({ ...worker, dir }, operations);
+        writeWorld(worker.dir, now);
+        await executeOperations(worker, operations);
         await effect?.(one);
         expect(await one.ask()).not.toBe('503');
         await worker.stop();

@@ -1,10 +1,7 @@
 /** P2 over backends, certificates, their authorities and certificate lists; servers and maps have worker-state.test.ts. */
 import fc from 'fast-check';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server as HttpServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { diff } from '../../../src/plan/diff.ts';
@@ -12,16 +9,11 @@ import { runtimeState } from '../../../src/plan/runtime-state.ts';
 import { isUsable } from '../../../src/plan/server-changes.ts';
 import { Authority } from '../../support/authority.ts';
 import { executeOperations } from '../../support/execute-operations.ts';
-import {
-  haproxyVersions,
-  runtimeCommand,
-  startHaproxy,
-  waitFor,
-  type RunningHaproxy,
-} from '../../support/haproxy.ts';
-import { filesOf, planOf, type World } from '../../support/plan-world.ts';
+import { haproxyVersions, runtimeCommand, waitFor } from '../../support/haproxy.ts';
+import { planOf, type World } from '../../support/plan-world.ts';
 import { capabilitiesOn, reloadFreePair } from '../../support/tls-plans.ts';
 import { WorkerClient } from '../../support/worker-client.ts';
+import { startWorld, writeWorld, type WorldProcess } from '../../support/world-process.ts';
 
 const LONG = process.env['HAPTIC_LONG'] === '1';
 const RUNS = LONG ? 300 : 12;
@@ -45,7 +37,6 @@ const PROFILE = [
 /** By the text that stands for it in a world. */
 const pems = new Map<string, string>();
 let echo: HttpServer;
-const folders: string[] = [];
 
 beforeAll(async () => {
   const root = await Authority.root('root');
@@ -62,7 +53,6 @@ beforeAll(async () => {
 
 afterAll(() => {
   echo.close().closeAllConnections();
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
 const LOCAL = new Map([
@@ -98,29 +88,8 @@ const keeping = ([before, after]: readonly [World, World]): readonly [World, Wor
   return [before, { ...after, backends: before.backends, maps: before.maps, files }];
 };
 
-interface Process extends RunningHaproxy {
-  readonly dir: string;
-}
-
-const write = (dir: string, world: World): void => {
-  for (const [path, text] of filesOf(world)) {
-    mkdirSync(dirname(join(dir, path)), { recursive: true });
-    writeFileSync(join(dir, path), text);
-  }
-};
-
-async function run(binary: string, world: World): Promise<Process> {
-  const dir = mkdtempSync(join(tmpdir(), 'tw-'));
-  folders.push(dir);
-  write(dir, world);
-  const options = join(dir, 'global.cfg');
-  writeFileSync(options, `global\n    default-path origin ${dir}\n    maxconn 200\n`);
-  const args = ['-f', join(dir, 'haproxy.cfg'), '-dr'];
-  return { dir, ...(await startHaproxy({ binary, dir, configFile: options, args })) };
-}
-
 /** What a worker says it holds, in an order of its own. */
-async function stateOf({ workerSocket }: Process, world: World): Promise<unknown> {
+async function stateOf({ workerSocket }: WorldProcess, world: World): Promise<unknown> {
   const lines = async (command: string): Promise<readonly string[]> =>
     (await runtimeCommand(workerSocket, command))
       .split('\n')
@@ -146,7 +115,7 @@ async function stateOf({ workerSocket }: Process, world: World): Promise<unknown
 }
 
 /** What clients get: a server that takes traffic for each route, and this certificate for each name. */
-async function seen({ dir }: Process, world: World): Promise<unknown> {
+async function seen({ dir }: WorldProcess, world: World): Promise<unknown> {
   const client = new WorkerClient(dir);
   for (const [route, name] of world.maps[0]?.entries ?? []) {
     const servers = world.backends.find((backend) => backend.name === name)?.servers ?? [];
@@ -179,9 +148,9 @@ describe.each(haproxyVersions())(
             );
             expect(verdict, JSON.stringify(reasons)).not.toBe('reload');
             for (const { kind } of operations) kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
-            const [worker, fresh] = [await run(binary, old), await run(binary, now)];
+            const [worker, fresh] = [await startWorld(binary, old), await startWorld(binary, now)];
             try {
-              write(worker.dir, now);
+              writeWorld(worker.dir, now);
               await executeOperations(worker, operations);
               const wanted = await stateOf(fresh, now);
               const agrees = async (): Promise<boolean> =>

@@ -1,8 +1,6 @@
 import fc from 'fast-check';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, createServer, request, type Server as HttpServer } from 'node:http';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { BASE_CAPABILITIES } from '../../../src/plan/classify.ts';
 import { applyOperations } from '../../../src/plan/apply-operations.ts';
@@ -16,17 +14,11 @@ import {
   freePort,
   haproxyVersions,
   runtimeCommand,
-  startHaproxy,
   type RunningHaproxy,
 } from '../../support/haproxy.ts';
-import {
-  filesOf,
-  planOf,
-  sha256,
-  type World,
-  type WorldBackend,
-} from '../../support/plan-world.ts';
+import { planOf, sha256, type World, type WorldBackend } from '../../support/plan-world.ts';
 import { HASH_KEY, pairOf, runtimeEdit, world } from '../../support/plans.ts';
+import { startWorld, type WorldProcess } from '../../support/world-process.ts';
 
 const LONG = process.env['HAPTIC_LONG'] === '1';
 /** Pairs of plans that share a process; their sum is what is tried per version. */
@@ -34,13 +26,6 @@ const ROUNDS = [50, 50, 50, 40, 6, 1, 1, 1, 1, 1, 1, 1].flatMap((pairs) =>
   LONG ? Array.from({ length: 10 }, () => pairs) : [pairs],
 );
 const SEED = LONG ? Date.now() : 20_261_129;
-
-const temporary: string[] = [];
-const folder = (): string => {
-  const dir = mkdtempSync(join(tmpdir(), 'haptic-plan-'));
-  temporary.push(dir);
-  return dir;
-};
 
 /** Answers with the address and port that were asked, on every local address. */
 let echo: HttpServer;
@@ -62,7 +47,6 @@ beforeAll(async () => {
 afterAll(() => {
   client.destroy();
   for (const server of echoes) server.close().closeAllConnections();
-  for (const dir of temporary) rmSync(dir, { recursive: true, force: true });
 });
 
 const CORE = [
@@ -135,25 +119,6 @@ function pairs(count: number, seed: number): readonly Pair[] {
   return found;
 }
 
-interface Process extends RunningHaproxy {
-  readonly dir: string;
-}
-
-async function run(binary: string, world: World): Promise<Process> {
-  const dir = folder();
-  for (const [path, text] of filesOf(world)) {
-    mkdirSync(dirname(join(dir, path)), { recursive: true });
-    writeFileSync(join(dir, path), text);
-  }
-  const options = join(dir, 'global.cfg');
-  writeFileSync(options, `global\n    default-path origin ${dir}\n    maxconn 200\n`);
-  const args = ['-f', options, '-f', join(dir, 'haproxy.cfg'), '-dr'];
-  return {
-    dir,
-    ...(await startHaproxy({ binary, dir, configFile: options, args: args.slice(2) })),
-  };
-}
-
 /** Servers as they take part in balancing, and entries of maps. A server that drains is one without weight. */
 async function stateOf({ workerSocket }: RunningHaproxy): Promise<unknown> {
   const rows = (await runtimeCommand(workerSocket, 'show servers state'))
@@ -177,7 +142,7 @@ interface Answer {
   readonly body: string;
 }
 
-const ask = ({ dir }: Process, headers: Readonly<Record<string, string>>): Promise<Answer> =>
+const ask = ({ dir }: WorldProcess, headers: Readonly<Record<string, string>>): Promise<Answer> =>
   new Promise((resolve, reject) => {
     const call = request(
       { socketPath: join(dir, 'web.sock'), agent: client, headers },
@@ -191,7 +156,7 @@ const ask = ({ dir }: Process, headers: Readonly<Record<string, string>>): Promi
   });
 
 /** Where requests through the map of exact keys end, by key; only for backends whose servers all answer here. */
-async function reached(process: Process, world: World, most: number): Promise<unknown> {
+async function reached(process: WorldProcess, world: World, most: number): Promise<unknown> {
   const backends = new Map(world.backends.map((backend) => [backend.name, backend]));
   const routes = (world.maps[0]?.entries ?? []).flatMap(([key, value]) => {
     const backend = backends.get(value);
@@ -272,8 +237,8 @@ describe.each(haproxyVersions())('P2 on HAProxy $version', ({ binary }) => {
       const upTo = (number: number): World =>
         merged(sample.map((pair, at) => pair[at < number ? 1 : 0]));
       const [before, after] = [upTo(0), upTo(count)];
-      const worker = await run(binary, before);
-      const fresh = await run(binary, after);
+      const worker = await startWorld(binary, before);
+      const fresh = await startWorld(binary, after);
       // Pair by pair, so that each has the operations it would have alone.
       const running = planOf(before);
       let applied = running;
@@ -294,7 +259,7 @@ describe.each(haproxyVersions())('P2 on HAProxy $version', ({ binary }) => {
   test('a worker that took one plan after another holds what a fresh process holds', async () => {
     const start = merged(fc.sample(world, { seed: SEED, numRuns: 4 }));
     const edits = fc.sample(runtimeEdit, { seed: SEED, numRuns: 150 });
-    const worker = await run(binary, start);
+    const worker = await startWorld(binary, start);
     const running = planOf(start);
     let [current, state, changed] = [start, runtimeState(running), 0];
     for (const edit of edits) {
@@ -307,7 +272,7 @@ describe.each(haproxyVersions())('P2 on HAProxy $version', ({ binary }) => {
       [current, changed] = [next, changed + 1];
     }
     expect(changed).toBeGreaterThan(50);
-    const fresh = await run(binary, current);
+    const fresh = await startWorld(binary, current);
     expect(await stateOf(worker)).toEqual(await stateOf(fresh));
     expect(await reached(worker, current, 12)).toEqual(await reached(fresh, current, 12));
     await Promise.all([worker.stop(), fresh.stop()]);
@@ -360,7 +325,7 @@ async function statuses(
   before: World,
   operations: readonly Operation[],
 ): Promise<readonly number[]> {
-  const worker = await run(binary, before);
+  const worker = await startWorld(binary, before);
   const seen = [(await ask(worker, { 'x-route': 'shop' })).status];
   for (const operation of operations) {
     await executeOperations(worker, [operation]);
